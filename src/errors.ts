@@ -61,8 +61,10 @@ export type ErrorCode =
   | "workspace.conflict"
   | "workspace.invalid";
 
+export const GONE_REASONS = ["oom", "killed", "restarted", "engine", "lease", "closed"] as const;
+
 /** Why a sandbox has ended. */
-export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
+export type GoneReason = (typeof GONE_REASONS)[number];
 
 /** A disk that had no room. What is free was measured right after the failure. */
 export interface FullDisk {

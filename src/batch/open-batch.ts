@@ -31,7 +31,7 @@ export async function openBatch(options: RunBatchOptions): Promise<RunBatchResul
   const engine = await connectEngine({ env: environment });
   await requireRoomFor(engine, tasks);
   const { isOffline, imageAliases: aliases } = options;
-  const images = openTaskImages({ engine, isOffline, aliases });
+  const images = openTaskImages({ engine, isOffline, aliases, brigHome: environment.brigHome });
   const wanted = wantedImages(tasks);
   await refuseUnbuildable(wanted, engine.arch);
   await images.requireLocal(wanted.map(({ image }) => image));
@@ -53,6 +53,7 @@ export async function openBatch(options: RunBatchOptions): Promise<RunBatchResul
       scoresUnscored: options.scoresUnscored ?? false,
     },
   });
+  await images.removeLeft();
   return { folder, summary, outcomes: outcome.outcomes, stop: outcome.stop };
 }
 

@@ -1,9 +1,11 @@
+import type { TarFile } from "../docker/calls/tar.js";
 import type { Engine } from "../docker/engine-types.js";
 import { AnySignal } from "../lib/time/any-signal.js";
 import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
+import { finishedLabels, unfinishedInstruction } from "./marks/unfinished.js";
 import { provideParent } from "./parent/parent.js";
 
 /** The label of every image that brig builds; its value is the image's short name. */
@@ -14,6 +16,8 @@ export interface EnsureOptions<Name extends ImageName = ImageName> {
   /** Called with each line of progress; it begins with the image that is being built. */
   onProgress?: ((line: string) => void) | undefined;
   signal?: AbortSignal | undefined;
+  /** To which `$BRIG_HOME` what a build leaves belongs. Undefined for none. */
+  brigHome?: string | undefined;
   /** Whether mmdebstrap may be installed on this machine with apt if it is needed. Default: no. */
   mayInstall?: boolean | undefined;
 }
@@ -82,20 +86,37 @@ async function buildOnce(engine: Engine, wanted: WantedImage, options: BuildOpti
 async function build(
   engine: Engine,
   { context, definition, arch }: WantedImage,
-  { onProgress, signal, provide }: BuildOptions,
+  { onProgress, signal, provide, brigHome }: BuildOptions,
 ): Promise<void> {
   if (context.packages.length > 0) onProgress?.("fetching packages from the npm registry");
   const [parent, files] = await Promise.all([provide(arch), completeFiles(context, signal)]);
   // Only a build needs it.
   const { packTar } = await import("../docker/calls/tar.js");
-  await engine.buildImage(packTar(files), {
-    tag: context.tag,
-    buildArgs: { PARENT: parent },
-    labels: { [imageLabel]: definition.name },
-    ...(onProgress === undefined ? {} : { onProgress }),
-    ...(signal === undefined ? {} : { signal }),
-  });
+  await engine.buildImage(
+    packTar(brigHome === undefined ? files : files.map((file) => marked(file, brigHome))),
+    {
+      tag: context.tag,
+      buildArgs: { PARENT: parent },
+      labels: { [imageLabel]: definition.name, ...finishedLabels("brig.unfinished-image") },
+      ...(onProgress === undefined ? {} : { onProgress }),
+      ...(signal === undefined ? {} : { signal }),
+    },
+  );
   if (definition.hasMovingTag) await engine.tagImage(context.tag, `${definition.repository}:latest`);
+}
+
+/** The stages of a build, and one that fails, leave images to which the engine does not give the labels of the build. */
+function marked(file: TarFile, brigHome: string): TarFile {
+  if (file.path !== "Dockerfile") return file;
+  const label = unfinishedInstruction("brig.unfinished-image", brigHome);
+  return {
+    ...file,
+    content: Buffer.from(
+      Buffer.from(file.content)
+        .toString()
+        .replace(/^FROM .*$/gm, `$&\n${label}`),
+    ),
+  };
 }
 
 async function keepMovingTag(engine: Engine, { context, definition, image }: WantedImage): Promise<void> {

@@ -2,7 +2,8 @@ import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
-import { acquireLock, type LockOptions } from "../lib/file-lock.js";
+import { acquireLock, holderOf, type LockOptions } from "../lib/file-lock.js";
+import type { HostProcesses } from "../lib/owner.js";
 
 /** Named by the user's id: in a container a user need not have a name. */
 export function lockDirectory(): string {
@@ -21,10 +22,7 @@ export async function withLock<T>(
   work: () => Promise<T>,
   options: Pick<LockOptions, "onWait" | "signal"> = {},
 ): Promise<T> {
-  const directory = lockDirectory();
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const file = join(directory, name.replace(/[^\w.-]/g, "_"));
-  const outcome = await acquireLock(file, {
+  const outcome = await acquireLock(await lockFile(name), {
     ...options,
     waitMs: longestMs,
     presumedDeadAfterMs: longestMs,
@@ -36,4 +34,15 @@ export async function withLock<T>(
     });
   using _lock = outcome.lock;
   return await work();
+}
+
+/** Whether a living process of this user works under that name. */
+export async function isLocked(name: string, processes: HostProcesses): Promise<boolean> {
+  return (await holderOf(await lockFile(name), processes)) !== null;
+}
+
+async function lockFile(name: string): Promise<string> {
+  const directory = lockDirectory();
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  return join(directory, name.replace(/[^\w.-]/g, "_"));
 }

@@ -14,7 +14,11 @@ export function prepareToolbox(): void {
 }
 
 /** This version's toolbox: runner, rg and so on. Error: `image.missing` if its image was never built. */
-export async function requireToolbox(engine: Engine): Promise<Toolbox> {
+export async function requireToolbox(
+  engine: Engine,
+  /** To which `$BRIG_HOME` its volumes belong if they have to be made. */
+  brigHome?: string,
+): Promise<Toolbox> {
   const tag = await toolboxTag(engine.arch);
   const toolbox = await findToolbox(engine, tag);
   if (toolbox !== null) return toolbox;
@@ -23,7 +27,7 @@ export async function requireToolbox(engine: Engine): Promise<Toolbox> {
       code: "image.missing",
       hint: "build it with: brig image build",
     });
-  return await toolboxIn(engine, await ensureToolboxVolume(engine, tag));
+  return await toolboxIn(engine, await ensureToolboxVolume(engine, tag, brigHome));
 }
 
 async function toolboxTag(arch: string): Promise<string> {

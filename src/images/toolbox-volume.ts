@@ -1,6 +1,7 @@
 import type { Engine, VolumeSummary } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { withLock } from "./lock.js";
+import { homeLabels } from "./marks/home-label.js";
 import { volumeContainer } from "./volume-container.js";
 
 /** Where the toolbox is mounted in sandboxes. */
@@ -16,11 +17,17 @@ export const toolboxLabel = "brig.toolbox";
  * An engine that dies during the copy leaves an incomplete volume, and labels cannot be changed. So a second,
  * empty volume records that the first one was checked. It is removed before each filling.
  */
-export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): Promise<string> {
+export async function ensureToolboxVolume(
+  engine: Engine,
+  toolboxTag: string,
+  brigHome?: string,
+): Promise<string> {
   const volume = volumeOf(toolboxTag);
+  const ofHome = brigHome === undefined ? {} : homeLabels(brigHome);
   if ((await findToolbox(engine, toolboxTag)) === null) {
     await withLock(volume.name, async () => {
-      if ((await findToolbox(engine, toolboxTag)) === null) await fill(engine, volume);
+      if ((await findToolbox(engine, toolboxTag)) === null)
+        await fill(engine, volume, { ...ofHome, [toolboxLabel]: volume.hash });
     });
   }
   return volume.name;
@@ -61,15 +68,15 @@ function volumeOf(toolboxTag: string): ToolboxVolume {
   return { name, marker: `${name}-complete`, hash, toolboxTag };
 }
 
-async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {
+async function fill(engine: Engine, volume: ToolboxVolume, labels: Record<string, string>): Promise<void> {
   await engine.removeVolume(volume.marker);
-  await engine.createVolume(volume.name, { [toolboxLabel]: volume.hash });
+  await engine.createVolume(volume.name, labels);
   if (!(await works(engine, volume))) {
     await engine.removeVolume(volume.name);
-    await engine.createVolume(volume.name, { [toolboxLabel]: volume.hash });
+    await engine.createVolume(volume.name, labels);
     if (!(await works(engine, volume))) throw await cannotFill(engine, volume);
   }
-  await engine.createVolume(volume.marker, { [toolboxLabel]: volume.hash });
+  await engine.createVolume(volume.marker, labels);
 }
 
 /** Creating the container fills an empty volume. These programs succeed only if the copy is complete. */

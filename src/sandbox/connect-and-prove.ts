@@ -109,7 +109,8 @@ async function connect(container: SandboxContainer, started: StartedSandbox): Pr
     token,
     first: container.attached,
     dial: () => openBridge(engine, container.id, plan),
-    diagnose: (brokenForMs) => container.diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
+    diagnose: (brokenForMs, { wasRefused }) =>
+      container.diagnose({ leaseIsOver: leaseMs > 0 && brokenForMs >= leaseMs, wasRefused }),
     reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
     onLate: (call, data) => deliverLate(onLateOutput, mask?.bytes(data) ?? Buffer.from(data), call),
   });

@@ -12,7 +12,7 @@ import {
   preparePlaceholders,
 } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
-import { endedContainer } from "./process/ended-container.js";
+import { diagnoseContainer, type Symptoms } from "./process/container-diagnosis.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
@@ -60,6 +60,9 @@ export class SandboxContainer {
   #id: string | undefined;
   #attached: EngineStream | undefined;
   #isDiscarded = false;
+  /** How many times it was started from here. */
+  #starts = 0;
+  #hasToldOfPause = false;
   /** The engine may have created it, but has not said so, or it could not be removed. */
   #mayExist = false;
 
@@ -92,6 +95,7 @@ export class SandboxContainer {
     const [created] = await beforeAbort(answers, signal);
     requireAsRequested(body, imageId, created);
     step("the container is as requested");
+    this.#starts++;
     const starting = this.#engine.startContainer(this.#id);
     whileStarting?.().catch(() => undefined);
     await beforeAbort(starting, signal);
@@ -112,6 +116,7 @@ export class SandboxContainer {
   async startAgain(): Promise<void> {
     this.#attached?.stream.destroy();
     await this.#attach(this.id);
+    this.#starts++;
     await this.#engine.startContainer(this.id);
   }
 
@@ -267,11 +272,18 @@ export class SandboxContainer {
     }
   }
 
-  /** Asks the engine whether the container runs. Resolves to the reason if it does not. */
-  async diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
-    const state = await this.#engine.inspectContainer(this.id);
-    if (state?.running) return state.paused ? "paused" : "runs";
-    const events = await this.#engine.containerEvents(this.id).catch(() => null);
-    return endedContainer({ state, events, leaseIsOver });
+  /** Asks the engine whether the container runs as it was started here. Resolves to the reason if it does not. */
+  async diagnose(symptoms: Symptoms): Promise<"runs" | "paused" | BrigError> {
+    const found = await diagnoseContainer(this.#engine, { id: this.id, starts: this.#starts }, symptoms);
+    if (found === "paused") this.#tellOfPause();
+    return found;
+  }
+
+  #tellOfPause(): void {
+    if (this.#hasToldOfPause) return;
+    this.#hasToldOfPause = true;
+    const hint = `it goes on after: docker unpause ${this.id.slice(0, 12)}`;
+    const message = "somebody has paused the sandbox's container, so what runs in it waits";
+    this.#warn(new BrigError(message, { code: "engine.failed", hint }));
   }
 }

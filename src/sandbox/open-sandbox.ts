@@ -60,6 +60,8 @@ export interface OpenedSandbox {
    * again.
    */
   release(how: { isEnding: boolean }): Promise<void>;
+  /** Asks the engine how the container is; see `SandboxContainer.diagnose`. */
+  diagnose: SandboxContainer["diagnose"];
   /**
    * Starts the container again after everything in it has ended, and proves the policy again. Only for a
    * sandbox that outlives its processes. What was opened first must not be used any more.
@@ -126,12 +128,12 @@ async function startOn(
   engine: Engine,
   { settings, options, processes }: Start & { processes: HostProcesses },
 ): Promise<OpenedSandbox> {
-  const { brigHome } = settings.environment;
+  const [{ brigHome }, { toolboxVolume }] = [settings.environment, options];
   const upstream = await upstreamOf(settings, options);
   options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
     options.inspectedImage ?? requireImage(engine, settings.image),
-    options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
+    toolboxVolume === undefined ? requireToolbox(engine, brigHome) : toolboxIn(engine, toolboxVolume),
   ]);
   looking.catch(() => undefined);
   // Before the plan is made, since it takes over the placeholders that a killed session left in the same
@@ -240,7 +242,7 @@ async function startProved(
       };
       return {
         ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
-        ...{ release, restart, warn },
+        ...{ release, restart, warn, diagnose: (symptoms) => container.diagnose(symptoms) },
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

@@ -32,7 +32,7 @@ import {
 } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
 import { type HostProcesses, hasProcess, type Owner, ownerState } from "../lib/owner.js";
-import { LABELS } from "./labels.js";
+import { LABELS, readSessionLabels } from "./labels.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
 import { inTime } from "./removal.js";
@@ -127,16 +127,16 @@ export function removeRecord(brigHome: string, record: Pick<SandboxRecord, "owne
   }
 }
 
-/** Returns all readable records, or those whose process id `isWanted`. */
+/** Returns all readable records, or those whose process id `isKept`. */
 export async function readRecords(
   brigHome: string,
-  isWanted: (pid: number) => boolean = () => true,
+  isKept: (pid: number) => boolean = () => true,
 ): Promise<SandboxRecord[]> {
   const directory = directoryIn(brigHome);
   const names = namesIn(directory);
   const wanted = names.filter((name) => {
     const pid = recordName.exec(name)?.[1];
-    return pid !== undefined && isWanted(Number(pid));
+    return pid !== undefined && isKept(Number(pid));
   });
   const records = await Promise.all(wanted.map((name) => readRecord(join(directory, name))));
   return records.filter((record) => record !== null);
@@ -189,13 +189,19 @@ type ReclaimingEngine = Pick<
 >;
 
 /**
- * Removes the containers of a session that were created and not started before its process was killed: nobody is left
- * to start them. One that the engine does not remove stays for the next time.
+ * Removes the containers of a session in which nothing runs, once its process was killed: those that were created and not started,
+ * and those that have ended and stay, unless the user asked for that. One that the engine does not remove stays for the next time.
  */
-async function removeNeverStarted(engine: ReclaimingEngine, sessionId: string): Promise<void> {
+async function removeIdle(
+  engine: ReclaimingEngine,
+  { sessionId, containerId }: SandboxRecord,
+): Promise<void> {
   const left = await inTime(() => engine.listContainers([`${LABELS.session}=${sessionId}`]));
-  for (const { id, state } of left) {
-    if (state !== "created") continue;
+  for (const { id, state, labels } of left) {
+    // Anybody can make a container with these labels.
+    const hasEnded = id === containerId && (state === "exited" || state === "dead");
+    const isKept = readSessionLabels(labels)?.leaseSeconds === 0;
+    if (state !== "created" && (!hasEnded || isKept)) continue;
     await inTime((signal) => engine.removeContainer(id, { signal })).catch((error: unknown) => {
       if (!isBrigError(error, "engine.failed")) throw error;
     });
@@ -203,7 +209,7 @@ async function removeNeverStarted(engine: ReclaimingEngine, sessionId: string): 
 }
 
 /**
- * Removes the placeholders, volumes and records of sessions whose process and container are certainly gone, and containers of theirs that were never started. Returns
+ * Removes the placeholders, volumes and records of sessions whose process and container are certainly gone, and containers of theirs in which nothing runs. Returns
  * the removed directories, without those that other sessions use. Errors: the engine's.
  */
 export async function reclaimPlaceholders(
@@ -214,7 +220,7 @@ export async function reclaimPlaceholders(
   for (const record of await readRecords(brigHome, (pid) => pid !== process.pid)) {
     if (record.endpoint !== engine.endpoint) continue;
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
-    await removeNeverStarted(engine, record.sessionId);
+    await removeIdle(engine, record);
     const name = record.containerId ?? `brig-${record.sessionId}`;
     if ((await inTime((signal) => engine.inspectContainer(name, { signal }))) !== null) continue;
     // Nothing is waited for from here to the removal: another session could take the directories over meanwhile.

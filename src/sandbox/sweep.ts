@@ -20,6 +20,8 @@ export interface SweepOptions {
   toolbox?: { label: string; hash: string } | undefined;
   /** The label of cache volumes, which hold what MCP servers downloaded. Without this, they are ignored. */
   cacheLabel?: string | undefined;
+  /** Of volumes that sandboxes share only those with this label are the user's. Without this, all are. */
+  home?: { label: string; id: string } | undefined;
   /** The labels of volumes that belong to one session. Without this, they are ignored. */
   sessionVolumeLabels?: readonly string[] | undefined;
 }
@@ -106,14 +108,9 @@ function answeringInTime(engine: SweptEngine): SweptEngine {
 
 async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const verdict = await judgeLabels(container, options);
-  const isOurs = hasOnlyImageFiles(container) || isRecorded(container, options);
-  return REMOVABLE.includes(verdict) && !isOurs ? "unrecorded" : verdict;
+  return REMOVABLE.includes(verdict) && !isRecorded(container, options) ? "unrecorded" : verdict;
 }
 
-/**
- * Nothing has run in it, so it has nothing that anybody could miss, and it needs no record. That its owner has ended says that it was made
- * on this machine, of which the labels of an image cannot know.
- */
 function hasOnlyImageFiles({ state, labels }: ContainerSummary): boolean {
   return state === "created" && labels[LABELS.imageFiles] !== undefined;
 }
@@ -166,10 +163,19 @@ async function sweepToolboxes(
     containers.push({ id, sessionId: null, verdict, ...outcome });
   }
   const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
-  const volumes: SweptObject[] = [];
-  for (const [, names] of groupByHash(stale, label))
+  const volumes = stale.filter((volume) => !isOfHome(volume, options)).map(ofAnother);
+  const own = stale.filter((volume) => isOfHome(volume, options));
+  for (const [, names] of groupByHash(own, label))
     volumes.push(...(await sweepVolumes(engine, names, options)));
   return { containers, volumes };
+}
+
+function isOfHome({ labels }: VolumeSummary, { home, includeUnrecorded }: SweepOptions): boolean {
+  return home === undefined || includeUnrecorded === true || labels[home.label] === home.id;
+}
+
+function ofAnother({ name }: VolumeSummary): SweptObject {
+  return { id: name, sessionId: null, verdict: "unrecorded", removed: false };
 }
 
 /** By toolbox. The volume with the files comes first: its name is a prefix of the others' names. */
@@ -206,8 +212,8 @@ async function sweepCaches(
   const old = (await engine.listVolumes([label])).filter(
     ({ createdAt }) => createdAt !== null && options.now.getTime() - createdAt.getTime() > CACHE_GRACE_MS,
   );
-  const swept: SweptObject[] = [];
-  for (const { name: id } of old) {
+  const swept = old.filter((volume) => !isOfHome(volume, options)).map(ofAnother);
+  for (const { name: id } of old.filter((volume) => isOfHome(volume, options))) {
     const isDryRun = options.dryRun === true;
     const { removed } = isDryRun ? { removed: false } : await outcomeOf(engine.removeVolume(id));
     const verdict = removed || isDryRun ? "unused-cache" : "cache-in-use";

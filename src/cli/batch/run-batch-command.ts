@@ -127,6 +127,7 @@ async function runShown(
     },
     drain: draining.signal,
   });
+  await images?.removeLeft();
   return { ...ended, interruption };
 }
 
@@ -172,6 +173,7 @@ async function buildOnly(
     await prebuild(wanted, images, { onReady: (line) => display.note(line), signal });
   }
   await images.tidy(signal);
+  await images.removeLeft();
   if (flags.json === true) await writeJson(stdout, { images: wanted.length });
   else
     await say(stdout, `${wanted.length === 1 ? "the image is" : `all ${wanted.length} images are`} ready\n`);

@@ -1,12 +1,12 @@
-import { realpath } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
-import { findLastSession, findSession, type SessionFileEntry } from "../../session/read/session-index.js";
+import { findSession } from "../../session/read/session-index.js";
 import type { CliContext } from "../context.js";
 import { say, usesColour, write, writeJson } from "../render.js";
+import { lastSession, noSession } from "../sessions/chosen-session.js";
 import { durationArgument } from "../setup/option-values.js";
 import { addContainerOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
 import { outcomeAsJson } from "./bisect-json.js";
@@ -63,8 +63,7 @@ function target(
   { last }: BisectFlags,
 ): Target {
   const words = last === true && session !== undefined ? [session, ...argv] : argv;
-  if (last !== true && session === undefined)
-    throw usage("no session given", "give the id of one, or --last; list them with: brig sessions");
+  if (last !== true && session === undefined) throw noSession();
   if (words[0] === undefined || words[0] === "")
     throw usage("no command given", "for example: brig bisect --last -- npm test");
   return { session: last === true ? null : (session ?? null), argv: words };
@@ -120,16 +119,6 @@ async function tryAloud(state: SessionState, options: TryOptions): Promise<Attem
   } finally {
     progress.close();
   }
-}
-
-async function lastSession({ environment, cwd }: CliContext): Promise<SessionFileEntry> {
-  const directory = await realpath(cwd).catch(() => cwd);
-  const last = await findLastSession(environment.brigHome, { cwd: directory });
-  if (last !== null) return last;
-  throw new BrigError(`no session has run in ${directory}`, {
-    code: "session.unknown",
-    hint: "list the sessions of all directories with: brig sessions",
-  });
 }
 
 function usage(message: string, hint: string): BrigError {

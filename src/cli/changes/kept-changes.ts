@@ -12,6 +12,8 @@ import { fitted, say } from "../render.js";
 /** The options that `brig diff` and `brig apply` share. */
 export interface ChangesFlags {
   id?: string;
+  /** What is chosen without an id as well. */
+  last?: boolean;
   json?: boolean;
 }
 
@@ -30,6 +32,7 @@ export function addChangesOptions(command: Command): Command {
       "--id <id>",
       "the id, or its beginning, of kept changes or of a session (default: the latest of this directory)",
     )
+    .option("--last", "the latest kept changes of this directory, as without --id")
     .option("--json", "print JSON");
 }
 
@@ -61,11 +64,16 @@ interface OpenedState {
  * `snapshot.unknown`, `usage.invalid` if several ids begin with the given text, those of a start.
  */
 export async function openKept(
-  { id }: ChangesFlags,
+  { id, last }: ChangesFlags,
   { environment, signal, stderr, cwd }: CliContext,
   { mask }: { mask?: SecretMask | undefined } = {},
 ): Promise<OpenedState> {
   const { brigHome } = environment;
+  if (id !== undefined && last === true)
+    throw new BrigError("--last cannot be combined with --id", {
+      code: "usage.invalid",
+      hint: "leave out one of them",
+    });
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
   await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
   const { applyKept, openFromSnapshot } = await import("../../sandbox/changes/sandbox-changes.js");

@@ -16,6 +16,7 @@ import { lockSessionFile } from "../../session/write/session-lock.js";
 import type { CliContext } from "../context.js";
 import { inFamilies, sessionRow } from "../display/session-rows.js";
 import { say, writeTable } from "../render.js";
+import { lastSession, noSession, refuseBoth, type SessionChoice } from "../sessions/chosen-session.js";
 
 /** A session, with the sessions of its agents, which are of no use without it. */
 interface Family {
@@ -23,13 +24,20 @@ interface Family {
   agents: readonly SessionSummary[];
 }
 
+export interface DeleteFlags extends SessionChoice {
+  yes?: boolean;
+}
+
 export async function deleteSessions(
   ids: readonly string[],
-  { yes }: { yes?: boolean },
+  { yes, last }: DeleteFlags,
   context: CliContext,
 ): Promise<void> {
   const { environment, stderr } = context;
-  const families = await familiesOf(ids, environment.brigHome);
+  refuseBoth(ids.length > 0, { last });
+  if (ids.length === 0 && last !== true) throw noSession();
+  const chosen = last === true ? [(await lastSession(context)).id] : ids;
+  const families = await familiesOf(chosen, environment.brigHome);
   const isAgreed = yes === true || (await confirms(families, context));
   if (!isAgreed) {
     await say(stderr, "nothing was deleted\n");

@@ -3,9 +3,15 @@ import { type Command, InvalidArgumentError } from "commander";
 import { connectEngine } from "../../docker/connect.js";
 import type { Engine } from "../../docker/engine-types.js";
 import { memoryLabel } from "../../docker/podman/memory-volumes.js";
-import { findImage } from "../../images/find-image.js";
+import { type ImageName, imageDefinitions } from "../../images/definition.js";
+import { findImage, findImages } from "../../images/find-image.js";
+import { isLocked } from "../../images/lock.js";
+import { homeId, homeLabel } from "../../images/marks/home-label.js";
+import { removeUnfinished, type UnfinishedLabel, unfinishedImages } from "../../images/marks/unfinished.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
+import { readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
+import { buildsHold, isHeld } from "../../runs/images/image-holds.js";
 import { TaskImageStore } from "../../runs/images/janitor/task-image-store.js";
 import { removeLeftQuarantines } from "../../sandbox/branch/quarantine.js";
 import { undoKilledApplies } from "../../sandbox/changes/sandbox-changes.js";
@@ -43,7 +49,7 @@ export function defineGc(command: Command, context: CliContext): void {
     .option("--kept", "also remove containers left running by --keep, if the brig that made them has ended")
     .option(
       "--unrecorded",
-      "also remove containers that have brig's labels but were not made by this user's brig",
+      "also remove what has brig's labels but was made by another user or for another BRIG_HOME",
     )
     .option(
       "--snapshots <days>",
@@ -76,6 +82,8 @@ interface GarbageReport extends SweepReport {
   oldSnapshots: string[];
   /** How many images built for tasks the engine has. They stay: they save later runs the time to build them. */
   taskImages: number;
+  /** The ids of images without a name that builds have left, and that were removed, or with `--dry-run` would be. */
+  unfinishedImages: string[];
   /** How many quarantines of commits were removed because their process was killed. */
   quarantines: number;
 }
@@ -96,6 +104,7 @@ async function collectGarbage(
     includeUnrecorded: unrecorded,
     toolbox: { label: toolboxLabel, hash: await currentToolbox(engine) },
     cacheLabel,
+    home: { label: homeLabel, id: homeId(brigHome) },
     sessionVolumeLabels: [treeLabel, memoryLabel],
   });
   const oldSnapshots =
@@ -106,15 +115,17 @@ async function collectGarbage(
           processes,
           dryRun: dryRun === true,
         });
+  const unfinished = await unfinishedOf(engine, { brigHome, dryRun: dryRun === true });
   const taskImages = (await new TaskImageStore(engine).list()).length;
   const nothing = { incompleteSnapshots: 0, incompleteContents: 0, quarantines: 0 };
   const nothingElse = { placeholders: [], undoneApplies: [], ...nothing };
-  if (dryRun === true) return { ...report, oldSnapshots, taskImages, ...nothingElse };
+  const images = { taskImages, unfinishedImages: unfinished };
+  if (dryRun === true) return { ...report, oldSnapshots, ...images, ...nothingElse };
   await forgetEndedOwners(brigHome);
   return {
     ...report,
     oldSnapshots,
-    taskImages,
+    ...images,
     placeholders: await reclaimPlaceholders(engine, { brigHome, processes }),
     undoneApplies: await undoKilledApplies(brigHome, async (workspace) => {
       const settings = resolveSettings({ workspace, workspaceKind: "overlay", environment });
@@ -124,6 +135,23 @@ async function collectGarbage(
     incompleteContents: await removeUnfinishedContents(brigHome, processes),
     quarantines: await removeLeftQuarantines(brigHome, processes),
   };
+}
+
+/** What a build goes on from that runs at the moment stays. */
+async function unfinishedOf(
+  engine: Engine,
+  { brigHome, dryRun }: { brigHome: string; dryRun: boolean },
+): Promise<string[]> {
+  const { processes } = await readCurrentProcess();
+  const own = await findImages(engine, Object.keys(imageDefinitions) as ImageName[]);
+  const areBuilt = await Promise.all(own.map(({ context }) => isLocked(context.tag, processes)));
+  const labels: UnfinishedLabel[] = [];
+  if (!(await isHeld(buildsHold, processes))) labels.push("brig.unfinished-task-image");
+  if (!areBuilt.includes(true)) labels.push("brig.unfinished-image");
+  const act = dryRun ? unfinishedImages : removeUnfinished;
+  const found: string[] = [];
+  for (const label of labels) found.push(...(await act(engine, label, brigHome)));
+  return found;
 }
 
 /** The hash of this version's toolbox volume, which is never removed, even if it is not filled yet. */
@@ -169,6 +197,12 @@ async function writeReport(
       id,
       dryRun ? "would be removed" : "removed",
       "kept long ago",
+    ]),
+    ...report.unfinishedImages.map((id) => [
+      "image",
+      id.replace(/^sha256:/, "").slice(0, 12),
+      dryRun ? "would be removed" : "removed",
+      "left by a build",
     ]),
     ...(report.quarantines === 0
       ? []

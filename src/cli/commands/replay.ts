@@ -21,11 +21,11 @@ import type { CliContext } from "../context.js";
 import { describeReplay } from "../display/replay-text.js";
 import { RunDisplay } from "../display/run-display.js";
 import { say, usesColour, write, writeJson } from "../render.js";
+import { addSessionArgument, chosenFile, isFile, type SessionChoice } from "../sessions/chosen-session.js";
 import { openSandbox } from "../setup/open-sandbox.js";
 import { addSandboxOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
-import { isFile, sessionFile } from "./sessions.js";
 
-interface ReplayFlags extends SandboxFlags {
+interface ReplayFlags extends SandboxFlags, SessionChoice {
   inPlace?: boolean;
   keepCopy?: boolean;
   allowFullAccess?: boolean;
@@ -34,8 +34,7 @@ interface ReplayFlags extends SandboxFlags {
 }
 
 export function defineReplay(command: Command, context: CliContext): void {
-  addSandboxOptions(command)
-    .argument("<session>", "an id, the start of one, or a file")
+  addSessionArgument(addSandboxOptions(command))
     .option("--in-place", "let the calls change the directory itself instead of a copy")
     .option("--keep-copy", "do not remove the copy afterwards")
     .option("--allow-full-access", "repeat calls that had full access or a network with the same access")
@@ -47,10 +46,10 @@ export function defineReplay(command: Command, context: CliContext): void {
         "record the files it started from: restore them first, for example with git worktree.\n\n" +
         "Exit status: 0 if everything is the same, 1 if something differs.",
     )
-    .action((session: string, flags: ReplayFlags) => replay(session, flags, context));
+    .action((session: string | undefined, flags: ReplayFlags) => replay(session, flags, context));
 }
 
-async function replay(given: string, flags: ReplayFlags, context: CliContext): Promise<void> {
+async function replay(given: string | undefined, flags: ReplayFlags, context: CliContext): Promise<void> {
   const { stdout, signal, cwd } = context;
   if (flags.workspace === "overlay")
     throw refused(
@@ -58,14 +57,14 @@ async function replay(given: string, flags: ReplayFlags, context: CliContext): P
       "leave out --workspace",
     );
   if (flags.git !== undefined) throw refused("a replay brings no commits to this machine", "leave out --git");
-  const recording = await readRecording(await sessionFile(given, context), { signal });
+  const recording = await readRecording(await chosenFile(given, flags, context), { signal });
   if (recording.segments.length === 0)
     throw new BrigError("the session made no tool calls, so there is nothing to run again", {
       code: "session.invalid",
     });
   // Refuses a mode that may not be used again before anything is copied.
   for (const { turn } of recording.segments) recordedSandbox(turn, flags);
-  if (flags.inPlace === true && flags.cd === undefined && isFile(given))
+  if (flags.inPlace === true && flags.cd === undefined && given !== undefined && isFile(given))
     throw refused(
       "--in-place with a session file needs a directory: the one that the file names is not trusted",
       "name the directory with -C",

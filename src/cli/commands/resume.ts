@@ -1,14 +1,13 @@
-import { realpath } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import { findLastSession, findSession } from "../../session/read/session-index.js";
+import { findSession } from "../../session/read/session-index.js";
 import { describeDamage, loadSession, type RecordedSession } from "../../session/read/session-reader.js";
 import { continueSessionFile } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { say } from "../render.js";
+import { lastSession, noSession, refuseBoth } from "../sessions/chosen-session.js";
 import { earlierSession } from "../setup/earlier-session.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
@@ -52,11 +51,9 @@ export function resumeTarget(
   { session, prompt }: { session: string | undefined; prompt: string | undefined },
   { last }: ResumeFlags,
 ): ResumeTarget {
-  if (last !== true && session === undefined)
-    throw usage("no session given", "give the id of one, or --last; list them with: brig sessions");
+  if (last !== true && session === undefined) throw noSession();
   if (last !== true) return { id: session ?? null, prompt };
-  if (prompt !== undefined)
-    throw usage("--last cannot be combined with a session's id", "leave out one of them");
+  refuseBoth(prompt !== undefined, { last });
   return { id: null, prompt: session };
 }
 
@@ -88,26 +85,13 @@ export async function resume(
 
 async function chosenFile(id: string | null, flags: ResumeFlags, context: CliContext): Promise<string> {
   const path =
-    id === null ? await lastFile(flags, context) : (await findSession(context.environment.brigHome, id)).path;
+    id === null
+      ? (await lastSession(context, { ...flags, takesAll: true })).path
+      : (await findSession(context.environment.brigHome, id)).path;
   if (flags.fork !== true && flags.at === undefined) return path;
   const forked = await fork(path, { atStep: flags.at, context });
   await say(context.stderr, `brig: continuing in a copy, ${forked.threadId}\n`);
   return forked.path;
-}
-
-async function lastFile({ all, cd = "." }: ResumeFlags, context: CliContext): Promise<string> {
-  const { environment } = context;
-  const named = resolve(context.cwd, cd);
-  const cwd = await realpath(named).catch(() => named);
-  const last = await findLastSession(environment.brigHome, { cwd: all === true ? null : cwd });
-  if (last !== null) return last.path;
-  throw new BrigError(all === true ? "there is no session yet" : `no session has run in ${cwd}`, {
-    code: "session.unknown",
-    hint:
-      all === true
-        ? "start one with brig run"
-        : "use --all for sessions of any directory, or list them with: brig sessions",
-  });
 }
 
 /**

@@ -9,12 +9,7 @@ import { jsonText } from "../../lib/json/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { atifDocument } from "../../session/export/session-atif.js";
 import { type ForkedSession, forkSession } from "../../session/fork/session-fork.js";
-import {
-  findSession,
-  findSessionFiles,
-  type SessionSummary,
-  summariseAll,
-} from "../../session/read/session-index.js";
+import { findSessionFiles, type SessionSummary, summariseAll } from "../../session/read/session-index.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
 import { readVersion } from "../../version.js";
@@ -24,8 +19,15 @@ import { shownSession, shownStep } from "../display/session-text.js";
 import { defineEgress } from "../egress/egress-command.js";
 import { defineProof } from "../proof/proof-command.js";
 import { say, write, writeJson, writeTable } from "../render.js";
+import {
+  addLastOption,
+  addSessionArgument,
+  chosenFile,
+  type FileOfSession,
+  type SessionChoice,
+} from "../sessions/chosen-session.js";
 import { defineSteps } from "../steps/steps-command.js";
-import { deleteSessions } from "./delete-sessions.js";
+import { type DeleteFlags, deleteSessions } from "./delete-sessions.js";
 
 const LISTED = 30;
 
@@ -44,58 +46,46 @@ export function defineSessions(command: Command, context: CliContext): void {
   withListOptions(
     command.command("list").alias("ls").description("list the sessions, the most recent first"),
   ).action((flags: ListFlags, { parent }: Command) => list({ ...parent?.opts(), ...flags }, context));
-  command
-    .command("show")
+  addSessionArgument(command.command("show"))
     .description("print what was said and done in a session")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--full", "print instructions, long texts and outputs in full")
     .option("--json", "print the steps, one JSON object per line")
-    .action((id: string, flags: ShowFlags) => show(id, flags, context));
-  defineSteps(command.command("steps"), context, (id) => sessionFile(id, context));
-  defineEgress(command.command("egress"), context, (id) => sessionFile(id, context));
-  defineProof(command.command("proof"), context, (id) => sessionFile(id, context));
-  command
-    .command("fork")
+    .action(async (id: string | undefined, flags: ShowFlags) =>
+      show(await chosenFile(id, flags, context), flags, context),
+    );
+  const fileOf: FileOfSession = (id, choice) => chosenFile(id, choice, context);
+  defineSteps(command.command("steps"), context, fileOf);
+  defineEgress(command.command("egress"), context, fileOf);
+  defineProof(command.command("proof"), context, fileOf);
+  addSessionArgument(command.command("fork"))
     .description("copy a session, or its beginning, into a new one")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--at <step>", "the last step to copy, as numbered by show (default: all)", parseStep)
-    .action(async (id: string, { at }: { at?: number }) => {
-      const { threadId } = await fork(id, { atStep: at, context });
+    .action(async (id: string | undefined, flags: SessionChoice & { at?: number }) => {
+      const { threadId } = await fork(await fileOf(id, flags), { atStep: flags.at, context });
       await write(context.stdout, `${threadId}\n`);
     });
-  command
-    .command("export")
+  addSessionArgument(command.command("export"))
     .description("write a session in another program's format")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--format <name>", "the format; only atif is supported", "atif")
     .option("-o, --output <file>", "the file to write (default: standard output)")
-    .action((id: string, flags: ExportFlags) => exportSession(id, flags, context));
-  command
-    .command("delete")
+    .action(async (id: string | undefined, flags: ExportFlags) =>
+      exportSession(await fileOf(id, flags), flags, context),
+    );
+  addLastOption(command.command("delete"))
     .alias("rm")
     .description("delete sessions")
-    .argument("<sessions...>", "ids, or the starts of ids")
+    .argument("[sessions...]", "ids, or the starts of ids; left out with --last")
     .option("-y, --yes", "do not ask for confirmation")
-    .action((ids: string[], flags: { yes?: boolean }) => deleteSessions(ids, flags, context));
-}
-
-/** Finds the file of a session by the session's id, the start of the id, or the path of the file. */
-export async function sessionFile(given: string, { environment, cwd }: CliContext): Promise<string> {
-  return isFile(given) ? resolve(cwd, given) : (await findSession(environment.brigHome, given)).path;
-}
-
-/** Whether the argument is the path of a file rather than an id. Do not trust the contents of such a file. */
-export function isFile(given: string): boolean {
-  return given.includes("/") || given.endsWith(".jsonl");
+    .action((ids: string[], flags: DeleteFlags) => deleteSessions(ids, flags, context));
 }
 
 /** Copies a session into a new one. */
 export async function fork(
-  given: string,
+  file: string,
   { atStep, context }: { atStep?: number | undefined; context: CliContext },
 ): Promise<ForkedSession> {
   const now = new Date();
-  return await forkSession(await sessionFile(given, context), {
+  return await forkSession(file, {
     home: context.environment.brigHome,
     threadId: createThreadId(now),
     version: readVersion(),
@@ -141,14 +131,13 @@ function listedSession({ hasLock: _, updatedAt, ...session }: SessionSummary): o
   return { ...session, updatedAt: updatedAt.toISOString() };
 }
 
-interface ShowFlags {
+interface ShowFlags extends SessionChoice {
   full?: boolean;
   json?: boolean;
 }
 
-async function show(id: string, { full = false, json }: ShowFlags, context: CliContext): Promise<void> {
+async function show(file: string, { full = false, json }: ShowFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, signal } = context;
-  const file = await sessionFile(id, context);
   let unreadable = 0;
   let hasHead = json === true;
   const lines = (async function* () {
@@ -178,13 +167,13 @@ function stepAsJson(step: SessionStep): object {
   return shown;
 }
 
-interface ExportFlags {
+interface ExportFlags extends SessionChoice {
   format: string;
   output?: string;
 }
 
 async function exportSession(
-  id: string,
+  file: string,
   { format, output }: ExportFlags,
   context: CliContext,
 ): Promise<void> {
@@ -194,7 +183,7 @@ async function exportSession(
       hint: "use --format atif",
     });
   const { stdout, signal, cwd } = context;
-  const pieces = atifDocument(await sessionFile(id, context), { signal });
+  const pieces = atifDocument(file, { signal });
   if (output !== undefined && output !== "-") return await writeAtomically(resolve(cwd, output), pieces);
   for await (const piece of pieces) await write(stdout, piece);
 }

@@ -7,28 +7,24 @@ import { egressOf } from "../../session/read/session-egress.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
+import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 import { egressHeader, egressRow, entryAsJson } from "./egress-text.js";
 import { proposalText } from "./learning.js";
 
-interface EgressFlags {
+interface EgressFlags extends SessionChoice {
   denied?: boolean;
   propose?: boolean;
   json?: boolean;
 }
 
-export function defineEgress(
-  command: Command,
-  context: CliContext,
-  fileOf: (session: string) => Promise<string>,
-): void {
-  command
+export function defineEgress(command: Command, context: CliContext, fileOf: FileOfSession): void {
+  addSessionArgument(command)
     .description("list what programs of a session with an allow-list tried to reach")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--denied", "only what was refused")
     .option("--propose", "the shortest list of hosts that allows what was reached")
     .option("--json", "print one JSON object per line, for equal attempts only one")
-    .action(async (session: string, flags: EgressFlags) => {
-      await listEgress(await fileOf(session), flags, context);
+    .action(async (session: string | undefined, flags: EgressFlags) => {
+      await listEgress(await fileOf(session, flags), flags, context);
     });
 }
 

@@ -76,8 +76,9 @@ async function buildImages(names: ImageName[], context: CliContext): Promise<voi
       onProgress: progress.step,
       signal,
       mayInstall: !environment.forbidsInstall,
+      brigHome: environment.brigHome,
     });
-    if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox);
+    if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox, environment.brigHome);
     progress.close();
     await write(stdout, names.map((name) => `${tags[name]}\n`).join(""));
   } finally {

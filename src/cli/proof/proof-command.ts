@@ -4,19 +4,15 @@ import { readSessionLines } from "../../session/read/session-lines.js";
 import { proofsOf } from "../../session/read/session-proofs.js";
 import type { CliContext } from "../context.js";
 import { say, write } from "../render.js";
+import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 import { proofText } from "./proof-text.js";
 
-export function defineProof(
-  command: Command,
-  context: CliContext,
-  fileOf: (session: string) => Promise<string>,
-): void {
-  command
+export function defineProof(command: Command, context: CliContext, fileOf: FileOfSession): void {
+  addSessionArgument(command)
     .description("print what the kernel confirmed of a session's policy before its first command")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--json", "print one JSON object per line, for each sandbox of the session one")
-    .action(async (session: string, flags: { json?: boolean }) => {
-      await printProofs(await fileOf(session), flags, context);
+    .action(async (session: string | undefined, flags: SessionChoice & { json?: boolean }) => {
+      await printProofs(await fileOf(session, flags), flags, context);
     });
 }
 

@@ -7,21 +7,17 @@ import { readSessionLines, type SessionLine } from "../../session/read/session-l
 import type { CliContext } from "../context.js";
 import { callTitle, changedText } from "../display/call-text.js";
 import { say, write, writeTable } from "../render.js";
+import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 
 const CALL_CHARS = 60;
 
-export function defineSteps(
-  command: Command,
-  context: CliContext,
-  fileOf: (session: string) => Promise<string>,
-): void {
-  command
+export function defineSteps(command: Command, context: CliContext, fileOf: FileOfSession): void {
+  addSessionArgument(command)
     .description("list the calls that changed a copy-on-write workspace, and what each changed")
-    .argument("<session>", "an id, the start of one, or a file")
     .option("--json", "print the calls, one JSON object per line")
     .addHelpText("after", help)
-    .action(async (session: string, { json }: { json?: boolean }) => {
-      await listSteps(await fileOf(session), { json: json === true, context });
+    .action(async (session: string | undefined, flags: SessionChoice & { json?: boolean }) => {
+      await listSteps(await fileOf(session, flags), { json: flags.json === true, context });
     });
 }
 

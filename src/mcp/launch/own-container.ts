@@ -75,7 +75,11 @@ async function open(
   const image = place.image ?? settings.image;
   const volume = cacheVolumeName([settings.workspace ?? "", name]);
   if ((await engine.inspectImage(image)) !== null)
-    await ensureCacheVolume(engine, volume, { image, label: `MCP server ${name}` });
+    await ensureCacheVolume(engine, volume, {
+      image,
+      label: `MCP server ${name}`,
+      brigHome: settings.environment.brigHome,
+    });
   const policy = await policyFor(settings.policy, place);
   const volumes = [{ volume, path: CACHE_PATH }];
   const own = { ...settings, policy, image, env: {}, volumes, keep: false };

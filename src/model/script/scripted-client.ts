@@ -1,4 +1,5 @@
 import { BrigError } from "../../errors.js";
+import { suggest } from "../../lib/suggest.js";
 import { isToolOutput, outputText, type ResponseItem, type ToolCallItem } from "../items.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "../model-client.js";
 import type { Expectation, Script, ScriptedCall, ScriptStep } from "./script.js";
@@ -7,7 +8,7 @@ const SHOWN_OUTPUT_CHARS = 4000;
 
 /**
  * Plays one step for each request, whatever it contains. Error: `model.script` for an unexpected output of a
- * call.
+ * call, or a tool that does not exist, unless something is expected of that call.
  */
 export function createScriptedClient(script: Script): ModelClient {
   const captures = new Map<string, string>();
@@ -22,6 +23,7 @@ export function createScriptedClient(script: Script): ModelClient {
       const step = script.steps[index];
       if (step === undefined) throw outOfSteps(script);
       checkExpectations({ script, step, index, request, captures });
+      refuseUnknownTools({ script, step, index, request });
       yield* play(step, index, captures);
     },
   };
@@ -58,6 +60,25 @@ function checkExpectations({ script, step, index, request, captures }: Check): v
       );
     const groups = expectation.matches?.exec(output)?.groups ?? {};
     for (const [name, value] of Object.entries(groups)) captures.set(name, value);
+  }
+}
+
+/** A misspelt tool would otherwise only be told to a model that reads nothing. */
+function refuseUnknownTools({ script, step, index, request }: Omit<Check, "captures">): void {
+  const before = script.steps[index - 1];
+  for (const [position, { tool }] of (before?.calls ?? []).entries()) {
+    if (step.expect?.[position] !== undefined) continue;
+    const output = outputOf(request.input, callId(index - 1, position));
+    if (output !== `unsupported call: ${tool}` && output !== `unsupported custom tool call: ${tool}`)
+      continue;
+    const meant = suggest(
+      tool,
+      request.tools.flatMap(({ name }) => name ?? []),
+    );
+    throw new BrigError(`${script.file}:${before?.line}: there is no tool ${JSON.stringify(tool)}`, {
+      code: "model.script",
+      hint: meant === null ? "brig tools lists them" : `did you mean ${meant}?`,
+    });
   }
 }
 

@@ -1,8 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { Task, TaskSolution } from "../../tasks/task.js";
-import { isSpoilt, spoiltScript } from "../place/line-ends.js";
+import { requireUnixScript } from "../place/line-ends.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { runAgentPrograms } from "./agent-output.js";
 import type { AgentOutcome, AgentWork, AttemptAgent } from "./attempt-agent.js";
@@ -32,8 +31,7 @@ async function solve(work: AgentWork, solution: TaskSolution): Promise<AgentOutc
   const { sandbox } = work;
   switch (solution.kind) {
     case "script": {
-      const file = join(solution.directory, solution.script);
-      if (isSpoilt(await readFile(file))) throw spoiltScript(file);
+      await requireUnixScript(join(solution.directory, solution.script));
       await uploadDirectory(sandbox, solution.directory, {
         to: SOLUTION_DIRECTORY,
         executable: [solution.script],

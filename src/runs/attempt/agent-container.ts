@@ -7,7 +7,12 @@ import { type ImageUser, imageUser } from "../place/image-user.js";
 import { makeDirectories } from "../place/make-directories.js";
 import { agentNetworks, type PhaseNetworks } from "../place/phase-networks.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
-import { type OpenTaskSandbox, openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
+import {
+  type OpenTaskSandbox,
+  openTaskSandbox,
+  recordedPlace,
+  type TaskPlace,
+} from "../place/task-sandbox.js";
 
 /** Directories that tasks of Harbor expect for the agent. What it leaves in the verifier's is removed before any tests run. */
 export const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts", "/logs/verifier"];
@@ -87,15 +92,16 @@ async function hideFuture(
 
 /** Before the agent runs, since it could give users other numbers. Error: `usage.invalid` for one that the image lacks. */
 async function usersOfTests(
-  { engine }: TaskPlace,
+  place: TaskPlace,
   { task, imageId }: { task: Task; imageId: string },
 ): Promise<Map<TaskStep, ImageUser>> {
   const shared = task.steps.filter(({ verifier }) => verifier.mode === "shared");
   const users = new Map<TaskStep, ImageUser>();
   if (shared.length === 0) return users;
-  const image = await engine.inspectImage(imageId);
+  const image = await place.engine.inspectImage(imageId);
   if (image === null) throw missingImage(imageId);
-  for (const step of shared) users.set(step, await imageUser(engine, { image, user: step.verifier.user }));
+  for (const step of shared)
+    users.set(step, await imageUser(recordedPlace(place), { image, user: step.verifier.user }));
   return users;
 }
 

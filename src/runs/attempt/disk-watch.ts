@@ -1,5 +1,7 @@
 import type { Engine } from "../../docker/engine-types.js";
 import { pause } from "../../lib/time/pause.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import { holeBytes } from "../../sandbox/tree/hole-bytes.js";
 
 /** As often as an agent needs to notice in time that it does something wrong, and a disk that it fills has room. */
 const INTERVAL_MS = 5000;
@@ -8,8 +10,10 @@ const WORKING_SHARE = 0.05;
 
 const MEBIBYTE = 1024 ** 2;
 
+type CountingEngine = Pick<Engine, "writtenBytes" | "containerChanges">;
+
 export interface DiskWatch {
-  containerId: string;
+  sandbox: Sandbox;
   limitBytes: number;
   /** Called once, when more than the limit was written. */
   onExceeded(writtenBytes: number): void;
@@ -20,21 +24,47 @@ export interface DiskWatch {
  * Counts from time to time what a container has written, until the signal is aborted. What an engine does not say is not held
  * against the agent. Never rejects.
  */
-export async function watchDisk(engine: Pick<Engine, "writtenBytes">, watch: DiskWatch): Promise<void> {
-  const { containerId, limitBytes, signal } = watch;
+export async function watchDisk(engine: CountingEngine, watch: DiskWatch): Promise<void> {
+  const { limitBytes, signal } = watch;
   let waitMs = INTERVAL_MS;
   try {
     for (;;) {
       await pause(waitMs, signal);
       if (signal.aborted) return;
       const beganAt = performance.now();
-      const written = await engine.writtenBytes(containerId, { signal }).catch(() => null);
+      const isOver = ((await occupiedBytes(engine, watch)) ?? 0) > limitBytes;
+      // A file that was renamed or removed while it was looked at is counted rightly the second time.
+      const written = isOver ? await occupiedBytes(engine, watch) : null;
       if (signal.aborted) return;
       if (written !== null && written > limitBytes) return watch.onExceeded(written);
       waitMs = Math.max(INTERVAL_MS, (performance.now() - beganAt) / WORKING_SHARE);
     }
   } catch (error) {
     if (!signal.aborted) throw error;
+  }
+}
+
+/**
+ * How much of the disk a container has taken with what it wrote; null if the engine does not say. The engine counts sparse files with
+ * their holes, so where that is more than the limit the holes are taken off, as far as they are known.
+ */
+export async function occupiedBytes(
+  engine: CountingEngine,
+  {
+    sandbox,
+    limitBytes,
+    signal,
+  }: Pick<DiskWatch, "sandbox" | "limitBytes"> & { signal?: AbortSignal | undefined },
+): Promise<number | null> {
+  const { containerId } = sandbox;
+  const written = await engine.writtenBytes(containerId, { signal }).catch(() => null);
+  if (written === null || written <= limitBytes) return written;
+  try {
+    const changes = await engine.containerChanges(containerId, { signal });
+    const files = new Set(changes.flatMap(({ kind, path }) => (kind === "deleted" ? [] : path)));
+    return Math.max(0, written - (await holeBytes(sandbox, files, { signal })));
+  } catch {
+    return written;
   }
 }
 

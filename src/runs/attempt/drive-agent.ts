@@ -69,7 +69,7 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
     const limitBytes = storageMb * MEBIBYTE;
     const onExceeded = (written: number) => full.abort(diskIsFull(written, limitBytes));
     void watchDisk(attempt.engine, {
-      containerId: sandbox.containerId,
+      sandbox,
       limitBytes,
       onExceeded,
       signal: ended.signal,

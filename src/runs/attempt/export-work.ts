@@ -49,11 +49,12 @@ const tooMuch: Readonly<Record<string, string>> = {
 
 /** Tests in the same container would see any change; others only see artifacts. */
 async function changesOf(
-  { engine, containerId }: StoppedSandbox,
+  stopped: StoppedSandbox,
   { step, cwd, imageId, empty, signal }: ExportPlace,
 ): Promise<ContainerChange[]> {
+  const { engine, containerId } = stopped;
   if (step.verifier.mode === "shared")
     return await engine.containerChanges(containerId, signal && { signal });
   const directories = [cwd, ...artifactSources(step.artifacts, cwd)];
-  return await changesBelow(engine, { containerId, imageId, directories, empty, signal });
+  return await changesBelow(stopped, { containerId, imageId, directories, empty, signal });
 }

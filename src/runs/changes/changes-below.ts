@@ -1,6 +1,7 @@
 import { posix } from "node:path";
-import type { ContainerChange, Engine } from "../../docker/engine-types.js";
+import type { ContainerChange } from "../../docker/engine-types.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
+import type { RecordedPlace } from "../place/never-started.js";
 import { imageListing } from "./image-listings.js";
 import { type ListedPath, type Listing, type ListingLimits, readListing } from "./listing.js";
 
@@ -30,7 +31,8 @@ export interface ChangesBelow {
  * path of what was deleted. The engine's own answer would compare every file of the image each time: it is used only
  * for directories beyond a limit, and may then have changes elsewhere too. Errors: the engine's.
  */
-export async function changesBelow(engine: Engine, request: ChangesBelow): Promise<ContainerChange[]> {
+export async function changesBelow(place: RecordedPlace, request: ChangesBelow): Promise<ContainerChange[]> {
+  const { engine } = place;
   const { containerId, imageId, limits = defaultLimits, signal = new AbortController().signal } = request;
   const directories = topmost(request.directories);
   const empty = new Set(request.empty?.map(({ path }) => path));
@@ -42,7 +44,7 @@ export async function changesBelow(engine: Engine, request: ChangesBelow): Promi
     }
     const after =
       directory === "/" ? null : await readListing(engine, { containerId, directory }, { limits, signal });
-    const before = after && (await beforeAbort(imageListing(engine, { imageId, directory }, limits), signal));
+    const before = after && (await beforeAbort(imageListing(place, { imageId, directory }, limits), signal));
     if (after === null || before === null) return await engine.containerChanges(containerId, { signal });
     for (const change of differences(before, after)) found.push(change);
   }

@@ -1,5 +1,5 @@
 import type { Engine } from "../../docker/engine-types.js";
-import { neverStarted } from "../place/never-started.js";
+import { neverStarted, type RecordedPlace } from "../place/never-started.js";
 import { type Listing, type ListingLimits, readListing } from "./listing.js";
 
 /** All that are kept have at most so many entries together, besides the last one. */
@@ -12,16 +12,17 @@ const ofEngines = new WeakMap<Engine, Map<string, Reading>>();
 
 /** Reads a directory of an image, unless that was done before. Null beyond a limit. Errors: the engine's. */
 export function imageListing(
-  engine: Engine,
+  place: RecordedPlace,
   { imageId, directory }: { imageId: string; directory: string },
   limits: ListingLimits,
 ): Reading {
+  const { engine } = place;
   const kept = ofEngines.get(engine) ?? new Map<string, Reading>();
   ofEngines.set(engine, kept);
   const key = `${imageId} ${directory}`;
   const known = kept.get(key);
   if (known !== undefined) return known;
-  const reading = readImage(engine, { imageId, directory }, limits);
+  const reading = readImage(place, { imageId, directory }, limits);
   kept.set(key, reading);
   const forget = () => void kept.delete(key);
   void reading.then(() => dropOldest(kept, key), forget);
@@ -29,12 +30,12 @@ export function imageListing(
 }
 
 async function readImage(
-  engine: Engine,
+  place: RecordedPlace,
   { imageId, directory }: { imageId: string; directory: string },
   limits: ListingLimits,
 ): Reading {
-  await using container = await neverStarted(engine, imageId);
-  return await readListing(engine, { containerId: container.id, directory }, { limits });
+  await using container = await neverStarted(place, imageId);
+  return await readListing(place.engine, { containerId: container.id, directory }, { limits });
 }
 
 async function dropOldest(kept: Map<string, Reading>, last: string): Promise<void> {

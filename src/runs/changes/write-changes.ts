@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
-import type { ContainerChange, Engine } from "../../docker/engine-types.js";
+import type { ContainerChange } from "../../docker/engine-types.js";
 import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
 import { type PatchSide, unifiedText } from "../../sandbox/changes/patch/unified-text.js";
-import { neverStarted } from "../place/never-started.js";
+import { neverStarted, type RecordedPlace } from "../place/never-started.js";
 import { type ChangedPath, changedPaths, isUnnamed } from "./changed-paths.js";
 import { type FoundSide, filesOnHost, sideInContainer, sideOnHost, sidesBelow } from "./read-side.js";
 
@@ -28,8 +28,7 @@ export interface ChangesRequest {
   signal?: AbortSignal | undefined;
 }
 
-interface StoppedContainer {
-  engine: Engine;
+interface StoppedContainer extends RecordedPlace {
   containerId: string;
 }
 
@@ -44,7 +43,7 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   const { cwd, signal, folder } = request;
   const changed = changedPaths(request.changes, cwd);
   if (changed.length === 0 && request.copied.length === 0) return false;
-  await using image = new ImageFiles(engine, request.imageId);
+  await using image = new ImageFiles(stopped, request.imageId);
   const patch = new Patch(request.limits ?? defaultLimits);
   const sources: Sources = { ...request, engine, stoppedId: containerId, image };
   const until = performance.now() + LONGEST_MS;
@@ -59,26 +58,25 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   return true;
 }
 
-interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal"> {
-  engine: Engine;
+interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal">, Pick<RecordedPlace, "engine"> {
   stoppedId: string;
   image: ImageFiles;
 }
 
 /** A container with the image's files, which is made when it is needed first: most attempts only add files. */
 class ImageFiles implements AsyncDisposable {
-  readonly #engine: Engine;
+  readonly #place: RecordedPlace;
   readonly #imageId: string;
   #container: Awaited<ReturnType<typeof neverStarted>> | null = null;
 
-  constructor(engine: Engine, imageId: string) {
-    this.#engine = engine;
+  constructor(place: RecordedPlace, imageId: string) {
+    this.#place = place;
     this.#imageId = imageId;
   }
 
-  async container(): Promise<{ engine: Engine; id: string }> {
-    this.#container ??= await neverStarted(this.#engine, this.#imageId);
-    return { engine: this.#engine, id: this.#container.id };
+  async container(): Promise<Pick<RecordedPlace, "engine"> & { id: string }> {
+    this.#container ??= await neverStarted(this.#place, this.#imageId);
+    return { engine: this.#place.engine, id: this.#container.id };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

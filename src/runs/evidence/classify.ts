@@ -67,7 +67,8 @@ function byStage(error: BrigError, { stage }: Facts): Found | null {
 function endOfContainer(error: BrigError, facts: Facts): Found | null {
   if (error.code !== "sandbox.gone" || error.reason === "engine" || error.reason === "closed") return null;
   const { container, events } = facts;
-  if (error.reason === "lease") return { class: "sandbox-gone", message: error.message };
+  if (error.reason === "lease" || error.reason === "restarted")
+    return { class: "sandbox-gone", message: error.message };
   if (container === null || container === "removed") {
     const removed: Found = { class: "sandbox-gone", message: "the container was removed from outside" };
     return memoryCause(facts) ?? (container === null ? null : removed);

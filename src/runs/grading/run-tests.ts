@@ -5,7 +5,7 @@ import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
-import { type ExceededDisk, watchDisk } from "../attempt/disk-watch.js";
+import { type ExceededDisk, occupiedBytes, watchDisk } from "../attempt/disk-watch.js";
 import { isSpoilt, spoiltScript } from "../place/line-ends.js";
 import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
@@ -45,7 +45,7 @@ export interface TestRun {
 
 /** What tests may write, besides what was there when they began; null for no limit. */
 interface TestDisk {
-  engine: Pick<Engine, "writtenBytes">;
+  engine: Pick<Engine, "writtenBytes" | "containerChanges">;
   limitMb: number | null;
 }
 
@@ -162,13 +162,12 @@ class DiskLimit implements Disposable {
   ): Promise<DiskLimit> {
     const limit = new DiskLimit();
     if (limitMb === null) return limit;
-    const { containerId } = sandbox;
-    const before = await engine.writtenBytes(containerId, { signal }).catch(() => null);
+    const limitBytes = limitMb * 1024 ** 2;
+    const before = await occupiedBytes(engine, { sandbox, limitBytes, signal });
     // What was there before is not the tests', so without knowing it there is no limit.
     if (before === null) return limit;
-    const limitBytes = limitMb * 1024 ** 2;
     void watchDisk(engine, {
-      containerId,
+      sandbox,
       limitBytes: before + limitBytes,
       onExceeded: (written) => {
         limit.exceeded = { writtenBytes: written - before, limitBytes };

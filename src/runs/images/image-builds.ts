@@ -1,14 +1,19 @@
+import { isUtf8 } from "node:buffer";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { withLock } from "../../images/lock.js";
+import { finishedLabels, unfinishedInstruction } from "../../images/marks/unfinished.js";
 import { Gate } from "../../lib/time/gate.js";
 import { SharedWork } from "../../lib/time/shared-work.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
+import { addBelowStages } from "../../tasks/dockerfile/below-stages.js";
 import { type BuildPlan, type BuiltImage, planBuild } from "./build-plan.js";
-import { packContext } from "./context/context-files.js";
+import { type ContextFiles, packContext } from "./context/context-files.js";
 import type { ContextLimits } from "./context/walk-context.js";
 import type { ImageActivity } from "./image-activity.js";
-import { ImageHolds } from "./image-holds.js";
+import { buildsHold, ImageHolds } from "./image-holds.js";
 import type { ImageReferences, ProvideOptions } from "./image-references.js";
 import { taskImageLabels } from "./labels.js";
 import type { ReadyImage } from "./task-images.js";
@@ -19,6 +24,8 @@ interface BuildsOptions {
   activity: ImageActivity;
   /** Whether the commands of a build have no network. */
   isOffline: boolean;
+  /** What is made for a build that fails is marked as left by this one. Undefined for no mark. */
+  brigHome?: string | undefined;
   contextLimits?: ContextLimits | undefined;
   /** Called after each build. */
   onBuilt(signal: AbortSignal): Promise<void>;
@@ -40,9 +47,15 @@ export class ImageBuilds {
   readonly #holds = new ImageHolds();
   /** The tags of the images that were asked for before, so that one run uses one image of each. */
   readonly #tags = new Map<string, string>();
+  #hasFailed = false;
 
   constructor(options: BuildsOptions) {
     this.#options = options;
+  }
+
+  /** Whether a build has begun and not come to its end. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   async ready(image: BuiltImage, { task, signal }: ProvideOptions): Promise<ReadyImage> {
@@ -120,13 +133,15 @@ export class ImageBuilds {
   }
 
   async #build(plan: BuildPlan, { task, timeoutSec, signal }: OneBuild): Promise<ImageSummary> {
-    const { engine, activity, isOffline } = this.#options;
+    const { engine, activity, isOffline, brigHome } = this.#options;
     const subject = { image: plan.tag, task };
     activity.tell({ ...subject, stage: "build" });
     const log: string[] = [];
     using limit = new TimeLimit(timeoutSec * 1000, signal);
+    using _building = await this.#holds.take(buildsHold);
+    const { files, originalLine } = await marked(plan, brigHome);
     try {
-      await engine.buildImage(packContext(plan.files), {
+      await engine.buildImage(packContext(files), {
         tag: plan.tag,
         dockerfile: plan.dockerfile,
         buildArgs: { ...plan.buildArgs },
@@ -140,8 +155,11 @@ export class ImageBuilds {
         },
       });
     } catch (error) {
+      this.#hasFailed = true;
       if (limit.isOver && !signal.aborted) throw tooSlow({ task, timeoutSec, log });
-      throw isBrigError(error, "image.build-failed") ? explained(error, { plan, task, isOffline }) : error;
+      throw isBrigError(error, "image.build-failed")
+        ? explained(error, { plan, task, isOffline, originalLine })
+        : error;
     }
     const built = await engine.inspectImage(plan.tag);
     if (built !== null) return built;
@@ -163,7 +181,25 @@ function labelsOf({ hash, baseIds }: BuildPlan, task: string | null): Record<str
     [taskImageLabels.hash]: hash,
     [taskImageLabels.task]: task ?? "",
     [taskImageLabels.bases]: baseIds.join(" "),
+    ...finishedLabels("brig.unfinished-task-image"),
   };
+}
+
+interface MarkedFiles {
+  files: ContextFiles;
+  /** The line of the task's own Dockerfile, given one of the files' Dockerfile. */
+  originalLine(line: number): number;
+}
+
+/** With a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
+async function marked({ files, dockerfile }: BuildPlan, brigHome: string | undefined): Promise<MarkedFiles> {
+  if (brigHome === undefined) return { files, originalLine: (line) => line };
+  const bytes = files.replaced.get(dockerfile) ?? (await readFile(join(files.directory, dockerfile)));
+  const encoding = isUtf8(bytes) ? "utf8" : "latin1";
+  const instruction = unfinishedInstruction("brig.unfinished-task-image", brigHome);
+  const { text, originalLine } = addBelowStages(bytes.toString(encoding), instruction);
+  const replaced = new Map([...files.replaced, [dockerfile, Buffer.from(text, encoding)]]);
+  return { files: { ...files, replaced }, originalLine };
 }
 
 const subjectOf = (task: string | null) => (task === null ? "an image" : `the image of the task ${task}`);
@@ -176,13 +212,22 @@ function tooSlow({ task, timeoutSec, log }: Pick<OneBuild, "task" | "timeoutSec"
   });
 }
 
+interface Explanation extends Pick<MarkedFiles, "originalLine"> {
+  plan: BuildPlan;
+  task: string | null;
+  isOffline: boolean;
+}
+
 /** Names what the Dockerfile needs BuildKit for, since the classic builder only says that it cannot read it. */
-function explained(
-  error: BrigError,
-  { plan, task, isOffline }: { plan: BuildPlan; task: string | null; isOffline: boolean },
-): BrigError {
+function explained(error: BrigError, { plan, task, isOffline, originalLine }: Explanation): BrigError {
   const features = plan.buildKitFeatures.map(({ line, name }) => `${name} in line ${line}`);
-  return new BrigError(error.message.replace(`the image ${plan.tag}`, subjectOf(task)), {
+  const message = error.message
+    .replace(`the image ${plan.tag}`, subjectOf(task))
+    .replace(
+      /\b(parse error (?:on )?line )(\d+)/,
+      (_, words, line) => `${words}${originalLine(Number(line))}`,
+    );
+  return new BrigError(message, {
     code: "image.build-failed",
     hint:
       features.length === 0

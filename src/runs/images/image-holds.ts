@@ -4,6 +4,9 @@ import { createLock, type FileLock, holderOf, readCurrentProcess } from "../../l
 import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { HostProcesses } from "../../lib/owner.js";
 
+/** Held under this name, as if it was an image's, while anything is built for tasks. */
+export const buildsHold = "builds-of-task-images";
+
 /**
  * The images that this process needs at the moment. Other processes of this user see it, so that none of them removes
  * such an image; they see also when the process has died.

@@ -1,11 +1,14 @@
 import type { Engine } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
+import { removeUnfinished } from "../../images/marks/unfinished.js";
+import { readCurrentProcess } from "../../lib/file-lock.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { TaskImage } from "../../tasks/task.js";
 import { basesOf } from "./build-plan.js";
 import type { ContextLimits } from "./context/walk-context.js";
 import { ImageActivity, type ImageProgress } from "./image-activity.js";
 import { ImageBuilds } from "./image-builds.js";
+import { buildsHold, isHeld } from "./image-holds.js";
 import { ImageReferences, missingOffline } from "./image-references.js";
 import { TaskImageStore } from "./janitor/task-image-store.js";
 import type { TaskImages } from "./task-images.js";
@@ -20,6 +23,8 @@ export interface TaskImagesOptions {
   /** How many images are built or pulled at once. Default: 2. */
   maxAtOnce?: number | undefined;
   contextLimits?: ContextLimits | undefined;
+  /** What builds of this `$BRIG_HOME` leave is marked, and removed once later ones have ended. Default: neither. */
+  brigHome?: string | undefined;
   /** The disk space that the images of tasks may take, those of earlier runs included. Default: no limit. */
   budgetBytes?: number | undefined;
   /** Called when images cannot be removed; the run goes on. */
@@ -38,6 +43,11 @@ export interface RunImages extends TaskImages {
   prebuild(wanted: readonly WantedImage[], options?: PrebuildOptions): Promise<FailedImage[]>;
   /** Removes images until those of tasks are within the budget; does nothing if there is none. */
   tidy(signal: AbortSignal): Promise<void>;
+  /**
+   * Removes what earlier builds of this `$BRIG_HOME` left that failed or were killed. What one of this run has left stays, with all
+   * else: the next try goes on from there.
+   */
+  removeLeft(): Promise<void>;
 }
 
 export interface PrebuildOptions {
@@ -52,10 +62,14 @@ export interface FailedImage extends WantedImage {
 
 export function openTaskImages(options: TaskImagesOptions): RunImages {
   const { engine, aliases = {}, isOffline = false, maxAtOnce = 2, contextLimits, onProgress } = options;
+  const { brigHome } = options;
   const activity = new ImageActivity(maxAtOnce, onProgress);
   const references = new ImageReferences({ engine, aliases, isOffline, activity });
   const tidy = tidying(options);
-  const builds = new ImageBuilds({ engine, references, activity, isOffline, contextLimits, onBuilt: tidy });
+  const builds = new ImageBuilds({
+    ...{ engine, references, activity, isOffline, brigHome, contextLimits },
+    onBuilt: tidy,
+  });
 
   const ready: TaskImages["ready"] = async (image, { task = null, signal } = {}) => {
     if (image.kind === "build") return await builds.ready(image, { task, signal });
@@ -98,6 +112,13 @@ export function openTaskImages(options: TaskImagesOptions): RunImages {
     },
 
     tidy,
+
+    async removeLeft() {
+      if (brigHome === undefined || builds.hasFailed) return;
+      const { processes } = await readCurrentProcess();
+      if (await isHeld(buildsHold, processes)) return;
+      await removeUnfinished(engine, "brig.unfinished-task-image", brigHome).catch(options.onWarning);
+    },
   };
 }
 

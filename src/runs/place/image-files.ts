@@ -1,6 +1,5 @@
 import type { Readable } from "node:stream";
-import type { Engine } from "../../docker/engine-types.js";
-import { neverStarted } from "./never-started.js";
+import { neverStarted, type RecordedPlace } from "./never-started.js";
 
 /** The files of an image, as nothing has changed them yet. */
 export interface ImageFiles extends AsyncDisposable {
@@ -9,10 +8,10 @@ export interface ImageFiles extends AsyncDisposable {
 }
 
 /** Copies files out of a container that is never started. */
-export async function openImageFiles(engine: Engine, image: string): Promise<ImageFiles> {
-  const container = await neverStarted(engine, image);
+export async function openImageFiles(place: RecordedPlace, image: string): Promise<ImageFiles> {
+  const container = await neverStarted(place, image);
   return {
-    read: async (path) => await engine.readArchive(container.id, path),
+    read: async (path) => await place.engine.readArchive(container.id, path),
     [Symbol.asyncDispose]: async () => await container[Symbol.asyncDispose](),
   };
 }

@@ -2,7 +2,7 @@ import { buffer } from "node:stream/consumers";
 import { readTar } from "../../docker/calls/tar.js";
 import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import { neverStarted } from "./never-started.js";
+import { neverStarted, type RecordedPlace } from "./never-started.js";
 
 export interface ImageUser {
   uid: number;
@@ -19,12 +19,12 @@ const DATABASE_MAX_BYTES = 1024 * 1024;
  * for a name that the image does not have.
  */
 export async function imageUser(
-  engine: Engine,
+  place: RecordedPlace,
   { image, user }: { image: ImageSummary; user: string | null },
 ): Promise<ImageUser> {
   const wanted = user ?? image.user;
   if (["", "0", "root", "0:0", "root:root"].includes(wanted)) return rootUser;
-  const databases = await readDatabases(engine, image.id);
+  const databases = await readDatabases(place, image.id);
   const found = findUser(wanted, databases);
   if (found !== null) return found;
   throw new BrigError(`the image has no user ${JSON.stringify(wanted)}`, {
@@ -67,8 +67,9 @@ function homeOf(home: string | undefined): string {
 }
 
 /** Copied out of a container that is never started. */
-async function readDatabases(engine: Engine, image: string): Promise<UserDatabases> {
-  await using container = await neverStarted(engine, image);
+async function readDatabases(place: RecordedPlace, image: string): Promise<UserDatabases> {
+  const { engine } = place;
+  await using container = await neverStarted(place, image);
   const [passwd, group] = await Promise.all([
     readFileOf(engine, container.id, "/etc/passwd"),
     readFileOf(engine, container.id, "/etc/group"),

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { BrigError } from "../../errors.js";
 import { hasCarriageReturn } from "../../tasks/values/line-ends.js";
 
@@ -13,4 +14,9 @@ export function spoiltScript(path: string): BrigError {
     code: "usage.invalid",
     hint: "save it with the line ends of Unix; in a repository, .gitattributes can say *.sh text eol=lf",
   });
+}
+
+/** Refuses a script of the host with the line ends of Windows. Errors: `usage.invalid`, those of the file system. */
+export async function requireUnixScript(path: string): Promise<void> {
+  if (isSpoilt(await readFile(path))) throw spoiltScript(path);
 }

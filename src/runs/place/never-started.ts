@@ -1,22 +1,55 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { isDefiniteFailure } from "../../docker/engine-failure.js";
 import type { ContainerBody, Engine } from "../../docker/engine-types.js";
 import { volumeContainer } from "../../images/volume-container.js";
-import { ownerOf, readHostProcesses } from "../../lib/owner.js";
+import { type Owner, ownerOf, readHostProcesses } from "../../lib/owner.js";
 import { LABELS, sessionLabels } from "../../sandbox/labels.js";
+import { removeRecord, writeRecord } from "../../sandbox/sandbox-records.js";
 import { readVersion } from "../../version.js";
 
-/** A container that is never started: its files are those of the image. It is removed when it is disposed of. */
-export async function neverStarted(engine: Engine, image: string): Promise<{ id: string } & AsyncDisposable> {
-  const id = await engine.createContainer(await bodyOf(image));
-  return { id, [Symbol.asyncDispose]: () => engine.removeContainer(id) };
+/** Where containers are made, and where they are recorded. */
+export interface RecordedPlace {
+  engine: Engine;
+  brigHome: string;
 }
 
-/** The labels let a sweep remove it, without a record, if this process dies meanwhile. */
-async function bodyOf(image: string): Promise<ContainerBody> {
+/** A container that is never started: its files are those of the image. It is removed when it is disposed of. */
+export async function neverStarted(
+  { engine, brigHome }: RecordedPlace,
+  image: string,
+): Promise<{ id: string } & AsyncDisposable> {
   const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
+  const made = { sessionId: randomUUID(), owner };
+  const record = { ...made, endpoint: engine.endpoint, containerId: null, placeholders: [] };
+  // By its record the next start, or a sweep, removes it if this process dies meanwhile. Nothing else needs the record.
+  ignoringFailure(() => writeRecord(brigHome, record));
+  const forget = () => ignoringFailure(() => removeRecord(brigHome, made));
+  try {
+    const id = await engine.createContainer(bodyOf(image, made), { name: `brig-${made.sessionId}` });
+    const dispose = async () => {
+      await engine.removeContainer(id);
+      forget();
+    };
+    return { id, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    // Without an answer of the engine it may still appear.
+    if (isDefiniteFailure(error)) forget();
+    throw error;
+  }
+}
+
+function ignoringFailure(act: () => void): void {
+  try {
+    act();
+  } catch {
+    // On a full disk, for example.
+  }
+}
+
+function bodyOf(image: string, { sessionId, owner }: { sessionId: string; owner: Owner }): ContainerBody {
   const labels = {
-    sessionId: randomUUID(),
+    sessionId,
     version: readVersion(),
     owner,
     createdAt: new Date(),

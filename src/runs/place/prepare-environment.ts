@@ -1,8 +1,9 @@
-import { posix } from "node:path";
+import { join, posix } from "node:path";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskEnvironment, TaskStep } from "../../tasks/task.js";
 import { awaitHealth, UnhealthyContainer } from "./healthcheck.js";
 import type { ImageUser } from "./image-user.js";
+import { requireUnixScript } from "./line-ends.js";
 import type { OpenTaskSandbox } from "./task-sandbox.js";
 import { uploadCopy, uploadDirectory } from "./upload-directory.js";
 
@@ -25,7 +26,7 @@ export async function prepareEnvironment(
 
 /**
  * Makes the container ready for a step: its files, the script that prepares it, its health check. Error:
- * `UnhealthyContainer`, also if the script fails.
+ * `UnhealthyContainer`, also if the script fails; `usage.invalid` for a script that no shell can run.
  */
 export async function prepareStep(
   sandbox: Sandbox,
@@ -37,6 +38,7 @@ export async function prepareStep(
   }: { step: TaskStep; cwd: string; user: ImageUser; signal?: AbortSignal | undefined },
 ): Promise<void> {
   const { files, setupScript, healthcheck } = step;
+  if (files !== null && setupScript !== null) await requireUnixScript(join(files, setupScript));
   if (files !== null) await uploadDirectory(sandbox, files, { to: cwd, owner: user });
   if (setupScript !== null) {
     const argv = ["/bin/bash", posix.join(cwd, setupScript)];

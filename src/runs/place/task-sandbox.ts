@@ -9,6 +9,7 @@ import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbo
 import type { TaskEnvironment, TaskNetwork } from "../../tasks/task.js";
 import { type ImageUser, imageUser } from "./image-user.js";
 import { networkScope } from "./network-scope.js";
+import type { RecordedPlace } from "./never-started.js";
 
 /** How many times the memory that a task asks for it may use before the kernel ends it. */
 const DEFAULT_MEMORY_HEADROOM = 3;
@@ -54,7 +55,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
   const { engine, signal } = place;
   const image = await engine.inspectImage(container.imageId);
   if (image === null) throw missingImage(container.imageId);
-  const user = await imageUser(engine, { image, user: container.user });
+  const user = await imageUser(recordedPlace(place), { image, user: container.user });
   const cwd = container.environment.workdir ?? (image.workingDir === "" ? "/" : image.workingDir);
   const policy = await taskPolicy(container, { user, memoryHeadroom: place.memoryHeadroom });
   const opened = await openSandbox(
@@ -85,6 +86,10 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
       limitBytes: openedSandboxOf(sandbox).plan.limits.memoryBytes,
     },
   };
+}
+
+export function recordedPlace({ engine, environment }: TaskPlace): RecordedPlace {
+  return { engine, brigHome: environment.brigHome };
 }
 
 /** Full access to the container and nothing of the host, within the limits of the task. */

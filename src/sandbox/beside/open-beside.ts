@@ -7,7 +7,6 @@ import { proveLink } from "../connect-and-prove.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
-import { endedContainer } from "../process/ended-container.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 
 /** The link asks again about a silent stream every two seconds. */
@@ -73,18 +72,12 @@ function runnerArguments(plan: SandboxPlan, token: Buffer): string[] {
  * Tells why the stream is broken or silent. Something in the container may have stopped the runner, which not every call has a time
  * limit against. So it has to answer soon while PID 1 does, which nothing in the container can stop.
  */
-function diagnosis(
-  { engine, containerId, link }: OpenedSandbox,
-  runner: ExecStream,
-): LinkOptions["diagnose"] {
+function diagnosis({ diagnose, link }: OpenedSandbox, runner: ExecStream): LinkOptions["diagnose"] {
   let silentFrom = 0;
   let askedAt = Number.NEGATIVE_INFINITY;
   return async (brokenForMs) => {
-    const container = await engine.inspectContainer(containerId);
-    if (container?.running !== true) {
-      const events = await engine.containerEvents(containerId).catch(() => null);
-      return endedContainer({ state: container, events, leaseIsOver: false });
-    }
+    const container = await diagnose({ leaseIsOver: false, wasRefused: brokenForMs > 0 });
+    if (container !== "runs") return container;
     if (brokenForMs > 0 || !(await runner.inspect()).running) return runnerEnded();
     await link.ping();
     const now = performance.now();

@@ -13,7 +13,7 @@ export interface LinkOptions {
   first?: EngineStream | undefined;
   dial(): Promise<EngineStream>;
   /** Asks the engine: the container runs, is paused, or has ended for the returned reason. */
-  diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
+  diagnose(brokenForMs: number, how: { wasRefused: boolean }): Promise<"runs" | "paused" | BrigError>;
   reconnectForMs: number;
   /** Called with output of a process that outlived the call on this channel. */
   onLate(channel: number, data: Buffer): void;
@@ -37,6 +37,7 @@ export class RunnerLink {
   #stream: RunnerStream | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
   #silentTurns = 0;
+  #wasRefused = false;
   #gone: BrigError | undefined;
   #retired: { error: BrigError; upTo: number } | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
@@ -198,11 +199,18 @@ export class RunnerLink {
   async #reconnect(reason: Error): Promise<void> {
     const failure = await reopenStream(reason, {
       tryForMs: this.#options.reconnectForMs,
-      connect: () => this.#connect(),
-      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs),
+      connect: async () => {
+        this.#wasRefused = true;
+        await this.#connect();
+        this.#wasRefused = false;
+      },
+      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs, { wasRefused: this.#wasRefused }),
       isGivenUp: () => this.#gone !== undefined,
     });
-    if (failure !== null) this.close(failure);
+    // The runner of a container that was started again is another one, which is not to blame.
+    const isOther = failure?.code === "protocol.invalid" && this.#wasRefused;
+    const found = isOther ? await this.#options.diagnose(0, { wasRefused: true }).catch(() => null) : null;
+    if (failure !== null) this.close(isBrigError(found) && found.reason === "restarted" ? found : failure);
   }
 
   /**
@@ -218,7 +226,7 @@ export class RunnerLink {
     this.#silentTurns++;
     if (this.#silentTurns === 2) this.send(FrameType.ping, 0, Buffer.from("silence"));
     if (this.#silentTurns < 3) return;
-    const found = await this.#options.diagnose(0).catch(() => null);
+    const found = await this.#options.diagnose(0, { wasRefused: false }).catch(() => null);
     const isStillSilent = this.#silentTurns > 0 && this.#stream === stream;
     if (!isStillSilent || found === null || found === "paused") return;
     // If the machine is only slow, nothing is lost: the runner sends again what has not arrived.

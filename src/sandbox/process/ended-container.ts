@@ -8,6 +8,8 @@ interface EndedContainer {
   state: Pick<ContainerState, "exitCode" | "oomKilled"> | null;
   /** Null if the engine does not say. */
   events: readonly ContainerEvent[] | null;
+  /** How many times brig itself has started it. Undefined for any number. */
+  starts?: number | undefined;
   /** Nobody was connected for the length of the lease. It counts only if the engine does not say more. */
   leaseIsOver: boolean;
 }
@@ -26,6 +28,20 @@ export function endedContainer(ended: EndedContainer): BrigError {
   return new BrigError(message, { code: "sandbox.gone", reason, hint });
 }
 
+/** Whether somebody else has started the container once more. An engine that was started anew has forgotten what came before. */
+export function wasRestarted(events: EndedContainer["events"], starts: number): boolean {
+  return (events ?? []).filter(({ action }) => action === "start").length > starts;
+}
+
+/** Whether the engine was asked to end the container since it was started last. */
+export function wasStopped(events: EndedContainer["events"]): boolean {
+  return sinceStart(events ?? []).some(({ action }) => action === "kill" || action === "stop");
+}
+
+function sinceStart(events: readonly ContainerEvent[]): ContainerEvent[] {
+  return events.slice(events.findLastIndex(({ action }) => action === "start") + 1);
+}
+
 interface Found {
   reason: GoneReason;
   message: string;
@@ -40,12 +56,20 @@ const outOfMemory: Found = {
   message: "the sandbox ran out of memory and its container was killed",
 };
 
-function causeOf({ state, events, leaseIsOver }: EndedContainer): Found {
+const restarted: Found = {
+  reason: "restarted",
+  message: "somebody has restarted the sandbox's container, and all that ran in it has ended",
+};
+
+function causeOf({ state, events, starts, leaseIsOver }: EndedContainer): Found {
   if (events === null) return withoutEvents(state, leaseIsOver);
-  const sinceStart = events.slice(events.findLastIndex(({ action }) => action === "start") + 1);
-  if (sinceStart.some(({ action }) => action === "kill" || action === "stop"))
+  if (starts !== undefined && wasRestarted(events, starts)) return restarted;
+  const last = sinceStart(events);
+  if (last.some(({ action }) => action === "stop"))
+    return { reason: "killed", message: "the sandbox's container was stopped from outside" };
+  if (wasStopped(events))
     return { reason: "killed", message: "the sandbox's container was killed or removed from outside" };
-  const end = sinceStart.findLast(({ action }) => action === "die");
+  const end = last.findLast(({ action }) => action === "die");
   if (end === undefined)
     return {
       reason: "engine",
@@ -56,7 +80,7 @@ function causeOf({ state, events, leaseIsOver }: EndedContainer): Found {
   if (exitCode === LEASE_OVER_STATUS) return leaseOver;
   const isNear = ({ action, atMs }: ContainerEvent) =>
     action === "oom" && Math.abs(atMs - end.atMs) <= OOM_NEAR_MS;
-  if (exitCode === KILLED_STATUS && sinceStart.some(isNear)) return outOfMemory;
+  if (exitCode === KILLED_STATUS && last.some(isNear)) return outOfMemory;
   return unexplained(exitCode);
 }
 

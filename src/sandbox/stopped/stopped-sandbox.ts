@@ -7,6 +7,8 @@ import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 export interface StoppedSandbox {
   readonly containerId: string;
   readonly engine: Engine;
+  /** Where the sandbox is recorded, and what else is made on the engine for its files. */
+  readonly brigHome: string;
   /**
    * Starts the container again, with a new runner and the same policy, which is proved again. Closing the new
    * sandbox removes the container; closing the old one afterwards does no harm.
@@ -41,5 +43,6 @@ export async function stopSandbox(sandbox: Sandbox): Promise<StoppedSandbox> {
     if ((await engine.inspectContainer(containerId, { signal }))?.running === true)
       throw new BrigError("the container still runs after it was killed", { code: "engine.failed" });
   });
-  return { containerId, engine, restart: async () => sandboxFrom(await opened.restart()) };
+  const { brigHome } = opened.settings.environment;
+  return { containerId, engine, brigHome, restart: async () => sandboxFrom(await opened.restart()) };
 }

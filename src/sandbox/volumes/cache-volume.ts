@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Engine } from "../../docker/engine-types.js";
+import { homeLabels } from "../../images/marks/home-label.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
 import { volumeContainer } from "../../images/volume-container.js";
 
@@ -25,12 +26,13 @@ export function cacheVolumeName(names: readonly string[]): string {
 export async function ensureCacheVolume(
   engine: Engine,
   volume: string,
-  { image, label }: { image: string; label: string },
+  { image, label, brigHome }: { image: string; label: string; brigHome?: string | undefined },
 ): Promise<void> {
   const found = await engine.inspectVolume(volume);
   if (found !== null && Object.hasOwn(found.labels, cacheLabel)) return;
   // The engine itself made it, for a container whose volume was removed in between, and only root can write to it.
   if (found !== null) await engine.removeVolume(volume);
+  const ofHome = brigHome === undefined ? {} : homeLabels(brigHome);
   const container = volumeContainer({
     image,
     argv: ["/nothing"],
@@ -41,7 +43,7 @@ export async function ensureCacheVolume(
       Source: volume,
       Target: "/tmp",
       ReadOnly: false,
-      VolumeOptions: { Labels: { [cacheLabel]: label } },
+      VolumeOptions: { Labels: { ...ofHome, [cacheLabel]: label } },
     },
   });
   try {

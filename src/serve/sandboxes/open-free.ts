@@ -5,6 +5,7 @@ import type { SandboxMode } from "../../policy/modes.js";
 import type { LoadedPolicy, Policy, SandboxLimits } from "../../policy/policy.js";
 import type { TaskImages } from "../../runs/images/task-images.js";
 import { imageUser } from "../../runs/place/image-user.js";
+import type { RecordedPlace } from "../../runs/place/never-started.js";
 import { closeFirst, openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { SandboxPool } from "../../sandbox/pool/pool-options.js";
@@ -65,7 +66,8 @@ export async function openFree(
     workspaceKind: "none",
     environment: places.environment,
   });
-  const policy = await policyOf(settings.policy, { user: request.user, image, engine });
+  const place = { engine, brigHome: places.environment.brigHome };
+  const policy = await policyOf(settings.policy, { user: request.user, image, place });
   const sandbox = sandboxFrom(await openSandbox({ ...settings, policy }, { engine, signal }));
   return await placeIn(sandbox, { request, image, imageName, mode, signal });
 }
@@ -146,18 +148,18 @@ async function imageOf(
 
 async function policyOf(
   loaded: LoadedPolicy,
-  { user, image, engine }: { user: string | undefined; image: ImageSummary; engine: Engine },
+  { user, image, place }: { user: string | undefined; image: ImageSummary; place: RecordedPlace },
 ): Promise<LoadedPolicy> {
   if (user === undefined) return loaded;
   const { policy } = loaded;
-  return { ...loaded, policy: { ...policy, ...(await userOf(user, { policy, image, engine })) } };
+  return { ...loaded, policy: { ...policy, ...(await userOf(user, { policy, image, place })) } };
 }
 
 async function userOf(
   name: string,
-  { policy, image, engine }: { policy: Policy; image: ImageSummary; engine: Engine },
+  { policy, image, place }: { policy: Policy; image: ImageSummary; place: RecordedPlace },
 ): Promise<Pick<Policy, "user" | "home">> {
-  const { uid, gid, home } = await imageUser(engine, { image, user: name });
+  const { uid, gid, home } = await imageUser(place, { image, user: name });
   // Where nothing else can be written, the home directory stays where the policy has it.
   return { user: `${uid}:${gid}`, home: policy.rootfs === "rw" ? home : policy.home };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GONE_REASONS } from "../../errors.js";
 
 export const fullDiskSchema = z.object({
   owner: z.enum(["engine", "brig"]).describe("The container engine's disk, or that with brig's own files"),
@@ -14,10 +15,7 @@ export const errorBodySchema = z
       message: z.string().describe("For people"),
       hint: z.string().optional().describe("What to do about it"),
       errno: z.string().optional().describe("The system call's error, such as EACCES"),
-      reason: z
-        .enum(["oom", "killed", "engine", "lease", "closed"])
-        .optional()
-        .describe("With sandbox.gone: why the sandbox has ended"),
+      reason: z.enum(GONE_REASONS).optional().describe("With sandbox.gone: why the sandbox has ended"),
       disk: fullDiskSchema.optional().describe("If a disk was full"),
     }),
   })

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GONE_REASONS } from "../../errors.js";
 import { SANDBOX_MODES } from "../../policy/modes.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import { FILE_TYPES } from "../../sandbox/sandbox-types.js";
@@ -189,7 +190,7 @@ export const execLineSchema = z.union([
     message: z.string(),
     hint: z.string().optional(),
     errno: z.string().optional(),
-    reason: z.enum(["oom", "killed", "engine", "lease", "closed"]).optional(),
+    reason: z.enum(GONE_REASONS).optional(),
     disk: fullDiskSchema.optional(),
   }),
 ]);

@@ -37,6 +37,8 @@ export interface LintStep {
   solutionFolder: string | null;
   /** The folder of the tests of all steps, if the step has others besides. */
   baseFolder: string | null;
+  /** The script in the tree that prepares the step; null for none. */
+  setupScript: string | null;
   /** The script of the check, and all that the tests consist of. */
   script: string;
   tests: string;

@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { join, relative } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { listTaskFiles } from "../files/list-files.js";
 import type { TaskTree } from "../files/task-tree.js";
@@ -87,6 +87,7 @@ function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep
   const folder = (path: string | null) => (path === null || tree === null ? null : relative(tree.root, path));
   const testsFolder = folder("directory" in check ? (check.directory ?? contextOf(step)) : null);
   const baseFolder = folder("base" in check ? (check.base ?? null) : null);
+  const filesFolder = folder(step.files);
   const solutionFolder = folder(step.solution?.kind === "script" ? step.solution.directory : null);
   const texts = textsBelow(
     tree,
@@ -103,6 +104,8 @@ function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep
     testsFolder,
     solutionFolder,
     baseFolder,
+    setupScript:
+      filesFolder === null || step.setupScript === null ? null : join(filesFolder, step.setupScript),
     script: check.kind === "command" ? check.command : script,
     tests: check.kind === "command" ? check.command : [...texts.values()].join("\n"),
   };

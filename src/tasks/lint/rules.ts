@@ -98,12 +98,14 @@ export const rules: readonly Rule[] = [
   {
     name: "carriage-returns",
     level: "error",
-    check: ({ tree, task, testsFolder, baseFolder, solutionFolder }) =>
+    check: ({ tree, task, testsFolder, baseFolder, solutionFolder, setupScript }) =>
       [testsFolder, baseFolder, solutionFolder]
         .flatMap((folder) => (folder === null ? [] : (tree?.below(folder) ?? [])))
         .filter(({ kind, path }) => kind === "file" && /\.(?:sh|bash)$/.test(path))
-        .filter(({ path }) => hasCarriageReturn(tree?.text(path, new TaskNotes(task.source)) ?? ""))
-        .map(({ path }) => ({
+        .map(({ path }) => path)
+        .concat(setupScript ?? [])
+        .filter((path) => hasCarriageReturn(tree?.text(path, new TaskNotes(task.source)) ?? ""))
+        .map((path) => ({
           file: path,
           message: "its lines end with carriage returns, as on Windows, with which no shell can run it",
         })),

@@ -68,7 +68,7 @@ describe("what an agent has changed", () => {
     await sandbox.exec(["/bin/bash", "-c", script]);
     const stopped = await stopSandbox(sandbox);
     const { imageId } = sandbox.proof;
-    const changes = await changesBelow(stopped.engine, { ...stopped, imageId, directories: ["/etc"] });
+    const changes = await changesBelow(stopped, { ...stopped, imageId, directories: ["/etc"] });
     const request = { imageId, changes, cwd: "/etc", copied: [], folder: directory };
     await writeChanges(stopped, { ...request, limits: { files: 5, bytes: 1_000_000 } });
     const patch = await readFile(join(directory, "changes.diff"), "utf8");
@@ -89,7 +89,8 @@ describe("what an agent has changed", () => {
       "touch /etc/shells; echo x > /usr/share/elsewhere; rm -r /var/cache/apt",
     ];
     await sandbox.exec(["/bin/bash", "-ec", script.join("\n")]);
-    const { engine, containerId } = await stopSandbox(sandbox);
+    const stopped = await stopSandbox(sandbox);
+    const { engine, containerId } = stopped;
     const directories = ["/etc/apt", "/etc", "/var/cache/apt", "/no/such"];
     const request = { containerId, imageId, directories };
     const ofEngine = await engine.containerChanges(containerId);
@@ -97,7 +98,7 @@ describe("what an agent has changed", () => {
       path.startsWith("/etc") || path.startsWith("/var/cache/apt");
     const lines = (changes: readonly { kind: string; path: string }[]) =>
       changes.map(({ kind, path }) => `${kind} ${path}`).toSorted();
-    const found = await changesBelow(engine, request);
+    const found = await changesBelow(stopped, request);
     const ofBoth = lines(ofEngine.filter(isBelow));
     expect(ofBoth).toEqual(expect.arrayContaining(["changed /etc/shells", "deleted /etc/skel"]));
     expect(ofBoth).not.toContain("changed /etc/issue");
@@ -111,8 +112,8 @@ describe("what an agent has changed", () => {
       { entries: 1e6, bytes: 1000, nameBytes: 1e6 },
       { entries: 1e6, bytes: 1e9, nameBytes: 1000 },
     ])
-      expect(lines(await changesBelow(engine, { ...request, limits }))).toEqual(lines(ofEngine));
-    expect(lines(await changesBelow(engine, { ...request, directories: ["/"] }))).toEqual(lines(ofEngine));
+      expect(lines(await changesBelow(stopped, { ...request, limits }))).toEqual(lines(ofEngine));
+    expect(lines(await changesBelow(stopped, { ...request, directories: ["/"] }))).toEqual(lines(ofEngine));
   });
 
   sandboxTest("is no file if it is nothing", async ({ directory }) => {

@@ -34,6 +34,35 @@ describe("the disk space of an agent", () => {
   });
 });
 
+describe("a sparse file", () => {
+  const limits = { cpus: null, memoryMb: null, storageMb: 40 };
+  const testScript = `#!/bin/sh
+truncate -s 2G /var/tmp/tests-image
+sleep 12
+echo 1 > /logs/verifier/reward.txt
+`;
+
+  sandboxTest.for(["separate", "shared"] as const)(
+    "counts with what it occupies, for the agent and for tests in a container of their own or not: %s",
+    async (mode, { directory }) => {
+      const task = await taskOf(directory, { environment: { limits }, testScript, verifier: { mode } });
+      const agent = shellAgent("truncate -s 1G /var/tmp/image; ln /var/tmp/image /var/tmp/other; sleep 12");
+      const result = await runAttempt(await attemptAt(directory, { task, agent }));
+      expect(result).toMatchObject({ status: "scored", reward: 1, failure: null });
+      expect(result.steps[0]).toMatchObject({ agent: "completed" });
+      expect(result.steps[0]?.verification).toMatchObject({ mode, verifier: "scored" });
+    },
+  );
+
+  sandboxTest("is no way around the limit", async ({ directory }) => {
+    const task = await taskOf(directory, { environment: { limits } });
+    const agent = shellAgent("truncate -s 1G sparse; head -c 80M /dev/zero >> sparse; sleep 600");
+    const result = await runAttempt(await attemptAt(directory, { task, agent }));
+    expect(result.steps[0]).toMatchObject({ agent: "out-of-disk" });
+    expect(result.steps[0]?.agentMessage).toMatch(/written [4-8]\d MiB, and the task allows 40 MiB$/);
+  });
+});
+
 describe("the disk space of tests", () => {
   sandboxTest.for(["separate", "shared"] as const)(
     "is limited as well, and tests of which too much is written give no reward: mode %s",

@@ -7,6 +7,7 @@ import { execaNode } from "execa";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
 import { ensureImages } from "../../../src/images/ensure.js";
+import { homeId } from "../../../src/images/marks/home-label.js";
 import type { BuiltImage } from "../../../src/runs/images/build-plan.js";
 import type { ImageProgress } from "../../../src/runs/images/image-activity.js";
 import { openTaskImages, type TaskImagesOptions } from "../../../src/runs/images/open-task-images.js";
@@ -107,6 +108,24 @@ describe("the image of a task with a Dockerfile", () => {
     await writeFile(join(directory, "more"), "changes the content");
     expect((await second.ready(image)).id).toBe(all[0]?.id);
     expect((await open().ready(image)).reference).not.toBe(all[0]?.reference);
+  });
+
+  it("leaves what is marked when its build fails, and a later run of the same BRIG_HOME removes that", async () => {
+    const label = "brig.unfinished-task-image";
+    const [home, another] = [join(directory, "home"), join(directory, "another")];
+    const { reference } = await open({ brigHome: home }).ready(await dockerfile(["RUN touch /one"]));
+    expect((await engine.inspectImage(reference))?.labels[label]).toBe("");
+    const broken = await dockerfile(["RUN touch /two", "RUN exit 3"]);
+    await expect(open({ brigHome: home }).ready(broken)).rejects.toMatchObject({
+      code: "image.build-failed",
+    });
+    const left = async () => (await ownImages()).filter(({ tags }) => tags.length === 0);
+    expect((await left()).map(({ labels }) => labels[label])).toEqual([homeId(home)]);
+    await open({ brigHome: another }).removeLeft();
+    expect(await left()).toHaveLength(1);
+    await open({ brigHome: home }).removeLeft();
+    expect(await left()).toEqual([]);
+    expect(await engine.inspectImage(reference)).not.toBeNull();
   });
 
   it("carries labels that say that brig made it, for which task and from what", async () => {

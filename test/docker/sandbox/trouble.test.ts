@@ -47,6 +47,19 @@ describe("a container that is taken away", () => {
     await running;
   });
 
+  sandboxTest("restarted from outside: the calls end, and the reason is a restart", async ({ open }) => {
+    const sandbox = await open();
+    await sandbox.exec(["true"]);
+    const { engine, containerId } = sandbox;
+    const running = sandbox.exec(["sleep", "301"]).catch((error: unknown) => error);
+    await ask(sandbox, "restart?t=0");
+    const gone = { code: "sandbox.gone", reason: "restarted" };
+    expect(await running).toMatchObject(gone);
+    await expect(sandbox.exec(["true"])).rejects.toMatchObject(gone);
+    await sandbox.close();
+    expect(await engine.inspectContainer(containerId)).toBeNull();
+  });
+
   sandboxTest("while nobody calls: the next call says so", async ({ open }) => {
     const sandbox = await open();
     await sandbox.engine.removeContainer(sandbox.containerId);

@@ -314,6 +314,20 @@ describe("a call", () => {
     });
     expect(result.status).toBe("completed");
   });
+
+  it.each([
+    ["misspelt", "exec_comand: { cmd: ls }", "did you mean exec_command?"],
+    ["that takes text", "aply_patch: text", "did you mean apply_patch?"],
+  ])("of an unknown tool, of which a script expects nothing, ends the run: %s", async (_, call, hint) => {
+    const { result } = await run({
+      model: scripted(`steps:
+  - calls: [{ ${call} }]
+  - text: Done.
+`),
+    });
+    expect(result).toMatchObject({ status: "failed", error: { code: "model.script", hint } });
+    expect(result.error?.message).toMatch(/:2: there is no tool "(?:exec_comand|aply_patch)"$/);
+  });
 });
 
 describe("a response that breaks off", () => {

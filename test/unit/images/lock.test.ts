@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { lockDirectory, withLock } from "../../../src/images/lock.js";
+import { isLocked, lockDirectory, withLock } from "../../../src/images/lock.js";
 import { readCurrentProcess } from "../../../src/lib/file-lock.js";
 
 const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
@@ -29,6 +29,14 @@ describe("withLock", () => {
     await withLock(uniqueName(), async () => {
       expect(await withLock(uniqueName(), async () => "inner")).toBe("inner");
     });
+  });
+
+  it("is seen by others as long as the work goes on", async () => {
+    const name = uniqueName();
+    const { processes } = await readCurrentProcess();
+    expect(await isLocked(name, processes)).toBe(false);
+    expect(await withLock(name, () => isLocked(name, processes))).toBe(true);
+    expect(await isLocked(name, processes)).toBe(false);
   });
 
   it("is released when the work fails", async () => {

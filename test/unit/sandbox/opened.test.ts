@@ -63,9 +63,45 @@ describe("a container that ends", () => {
     await opened.release({ isEnding: false });
   });
 
-  it("is not gone while it is paused", async () => {
+  it("and runs again was restarted by somebody, which its new runner does not say", async () => {
     const { engine, open } = await playedPlace();
     const opened = await open();
+    await opened.link.ping();
+    const events = ["start", "kill", "die", "stop", "start", "restart"];
+    engine.containerEvents = async () => events.map((action, atMs) => ({ action, atMs, exitCode: null }));
+    engine.openExec = async () => {
+      throw new Error("the stream to the runner ended");
+    };
+    engine.container.runner.cut();
+    const gone = { code: "sandbox.gone", reason: "restarted" };
+    expect(await failure(opened.link.ping())).toMatchObject(gone);
+    await opened.release({ isEnding: false });
+  });
+
+  it("is looked at again if it was stopped, since it may be being restarted", async () => {
+    const { engine, open } = await playedPlace();
+    const opened = await open();
+    const inspect = engine.inspectContainer;
+    const seen = ["start", "kill", "die"];
+    engine.containerEvents = async () => seen.map((action, atMs) => ({ action, atMs, exitCode: null }));
+    engine.inspectContainer = async (ref) => {
+      const state = await inspect(ref);
+      const isStopped = !seen.includes("stop");
+      if (isStopped) seen.push("stop", "start");
+      return state && { ...state, running: !isStopped };
+    };
+    engine.openExec = async () => {
+      throw new Error("the stream to the runner ended");
+    };
+    engine.container.runner.cut();
+    expect(await failure(opened.link.ping())).toMatchObject({ code: "sandbox.gone", reason: "restarted" });
+    await opened.release({ isEnding: false });
+  });
+
+  it("is not gone while it is paused, and that is said once", async () => {
+    const { engine, open } = await playedPlace();
+    const warnings: string[] = [];
+    const opened = await open({ onWarning: ({ message }) => void warnings.push(message) });
     const inspect = engine.inspectContainer;
     let asked = 0;
     engine.inspectContainer = async (ref) => {
@@ -76,6 +112,7 @@ describe("a container that ends", () => {
     await opened.link.ping();
     expect(asked).toBe(3);
     expect(engine.container.runner.connections).toBe(2);
+    expect(warnings).toEqual(["somebody has paused the sandbox's container, so what runs in it waits"]);
     await opened.release({ isEnding: false });
   });
 });

@@ -33,13 +33,36 @@ async function ended() {
   return owner;
 }
 
+const ofLease = (leaseSeconds: number) => ({
+  "brig.session": id(1),
+  "brig.host": "here",
+  "brig.owner-pid": "1",
+  "brig.created": new Date().toISOString(),
+  "brig.lease": String(leaseSeconds),
+});
+
 const refused = new BrigError("cannot remove the container", {
   code: "engine.failed",
   cause: new RefusedRequest(500, "busy"),
 });
 
-it.each<[string, { states: Record<string, string>; fails?: Error }, string[], number]>([
+interface Left {
+  states: Record<string, string>;
+  leaseSeconds?: number;
+  fails?: Error;
+}
+
+it.each<[string, Left, string[], number]>([
   ["and the record goes with it", { states: { one: "created" } }, ["one"], 0],
+  ["also if it was started and has ended", { states: { one: "exited" } }, ["one"], 0],
+  ["but not what only says that it belongs to the session", { states: { two: "exited" } }, [], 0],
+  ["but not one that was to be kept", { states: { one: "exited" }, leaseSeconds: 0 }, [], 1],
+  [
+    "also one that was to be kept, if it was never started",
+    { states: { one: "created" }, leaseSeconds: 0 },
+    ["one"],
+    0,
+  ],
   [
     "also one that works on the tree of the session",
     { states: { one: "created", two: "created" } },
@@ -48,28 +71,31 @@ it.each<[string, { states: Record<string, string>; fails?: Error }, string[], nu
   ],
   ["but not one that runs", { states: { one: "running" } }, [], 1],
   ["but the record stays if it cannot be removed", { states: { one: "created" }, fails: refused }, [], 1],
-])("a container that a killed process has not started is removed by the next start, %s", async (...given) => {
-  const [, { states, fails }, gone, recordsLeft] = given;
-  const home = await temporaryFolder();
-  const record = { sessionId: id(1), owner: await ended(), endpoint: "unix:///e" };
-  writeRecord(home, { ...record, containerId: null, placeholders: [] });
-  const left = new Map(Object.entries(states));
-  const removed: string[] = [];
-  const engine = {
-    endpoint: "unix:///e",
-    listContainers: async (labels: string[]) => {
-      expect(labels).toEqual([`brig.session=${id(1)}`]);
-      return [...left].map(([id, state]) => ({ id, state }));
-    },
-    inspectContainer: async () => (left.has("one") ? {} : null),
-    removeContainer: async (id: string) => {
-      if (fails !== undefined) throw fails;
-      left.delete(id);
-      removed.push(id);
-    },
-    listVolumes: async () => [],
-    removeVolume: async () => undefined,
-  } as unknown as Parameters<typeof reclaimPlaceholders>[0];
-  await reclaimPlaceholders(engine, { brigHome: home, processes: await readHostProcesses(hostname()) });
-  expect([removed, recordedNow(home).length]).toEqual([gone, recordsLeft]);
-});
+])(
+  "a container of a killed process in which nothing runs is removed by the next start, %s",
+  async (...given) => {
+    const [, { states, leaseSeconds = 60, fails }, gone, recordsLeft] = given;
+    const home = await temporaryFolder();
+    const record = { sessionId: id(1), owner: await ended(), endpoint: "unix:///e" };
+    writeRecord(home, { ...record, containerId: "one", placeholders: [] });
+    const left = new Map(Object.entries(states));
+    const removed: string[] = [];
+    const engine = {
+      endpoint: "unix:///e",
+      listContainers: async (labels: string[]) => {
+        expect(labels).toEqual([`brig.session=${id(1)}`]);
+        return [...left].map(([id, state]) => ({ id, state, labels: ofLease(leaseSeconds) }));
+      },
+      inspectContainer: async () => (left.has("one") ? {} : null),
+      removeContainer: async (id: string) => {
+        if (fails !== undefined) throw fails;
+        left.delete(id);
+        removed.push(id);
+      },
+      listVolumes: async () => [],
+      removeVolume: async () => undefined,
+    } as unknown as Parameters<typeof reclaimPlaceholders>[0];
+    await reclaimPlaceholders(engine, { brigHome: home, processes: await readHostProcesses(hostname()) });
+    expect([removed, recordedNow(home).length]).toEqual([gone, recordsLeft]);
+  },
+);

@@ -42,6 +42,23 @@ describe("the toolboxes", () => {
     expect(engine.removed).toEqual(["left"]);
   });
 
+  it.each([
+    ["stay", {}, ["t-mine"]],
+    ["go only with a flag", { includeUnrecorded: true }, ["t-mine", "t-other"]],
+  ])("that were made for another BRIG_HOME %s", async (_, options, removed) => {
+    const made = (name: string, home: string) => {
+      const { labels, ...rest } = volume(name, name);
+      return { ...rest, labels: { ...labels, "brig.home": home } };
+    };
+    const engine = new FakeEngine([], [made("t-mine", "h1"), made("t-other", "h2")]);
+    const home = { label: "brig.home", id: "h1" };
+    const found = await swept(engine, { toolbox, home, ...options });
+    expect(engine.removed).toEqual(removed);
+    expect(found.volumes.find(({ id }) => id === "t-other")?.verdict).toBe(
+      removed.includes("t-other") ? "stale-toolbox" : "unrecorded",
+    );
+  });
+
   it("are not looked at without knowing which one is in use", async () => {
     const engine = new FakeEngine([], [volume("t-old", "old")]);
     expect((await swept(engine)).volumes).toEqual([]);
@@ -69,6 +86,17 @@ describe("the caches of MCP servers", () => {
       { id: "used", verdict: "cache-in-use", removed: false },
     ]);
     expect(engine.removed).toEqual(["unused"]);
+  });
+
+  it("stay if they were made for another BRIG_HOME", async () => {
+    const engine = new FakeEngine([], caches(), ["used"]);
+    const home = { label: "brig.home", id: "h1" };
+    const found = await swept(engine, { cacheLabel, home });
+    expect(found.volumes.map(({ id, verdict }) => [id, verdict])).toEqual([
+      ["unused", "unrecorded"],
+      ["used", "unrecorded"],
+    ]);
+    expect(engine.removed).toEqual([]);
   });
 
   it("stay in a dry run", async () => {

@@ -106,20 +106,26 @@ describe("a sweep", () => {
   });
 
   it.each<[string, Given, SweepVerdict, boolean]>([
-    ["whose owner has ended", { pid: 999 }, "never-started", true],
+    ["whose owner has ended and recorded it", { pid: 999 }, "never-started", true],
     ["whose owner reads a large image", { ageSeconds: 7200 }, "owner-alive", false],
     ["of another machine, as its image may say", { pid: 999, host: "vm-2" }, "other-machine", false],
-    ["in which something runs nevertheless", { pid: 999, state: "running" }, "unrecorded", false],
-  ])(
-    "judges a container without a record, made for the files of its image, %s",
-    async (_, given, ...rest) => {
-      const labels = { [LABELS.imageFiles]: "" };
-      const engine = new FakeEngine([container("c", { state: "created", labels, ...given })]);
-      const [verdict, removed] = rest;
-      expect((await swept(engine, { records: [] })).containers).toMatchObject([{ verdict, removed }]);
-      expect(engine.removed).toEqual(removed ? ["c"] : []);
-    },
-  );
+  ])("judges a container made for the files of its image, %s", async (_, given, ...rest) => {
+    const labels = { [LABELS.imageFiles]: "" };
+    const engine = new FakeEngine([container("c", { state: "created", labels, ...given })]);
+    const [verdict, removed] = rest;
+    const records = [{ sessionId: "s-c", containerId: null }];
+    expect((await swept(engine, { records })).containers).toMatchObject([{ verdict, removed }]);
+    expect(engine.removed).toEqual(removed ? ["c"] : []);
+  });
+
+  it("leaves a container that was made for the files of its image by another user", async () => {
+    const labels = { [LABELS.imageFiles]: "" };
+    const engine = new FakeEngine([container("c", { state: "created", labels, pid: 999 })]);
+    expect((await swept(engine, { records: [] })).containers).toMatchObject([
+      { verdict: "unrecorded", removed: false },
+    ]);
+    expect(engine.removed).toEqual([]);
+  });
 
   it("removes kept containers of dead owners only when told to", async () => {
     const engine = new FakeEngine([

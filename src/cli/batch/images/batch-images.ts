@@ -16,6 +16,7 @@ export function openBatchImages(
     engine,
     aliases: alias,
     isOffline: offline,
+    brigHome: context.environment.brigHome,
     budgetBytes: imageBudget ?? (budget === undefined ? undefined : (parseBytes(budget) ?? undefined)),
     onWarning: (error) => {
       const reason = error instanceof Error ? error.message : String(error);

@@ -78,10 +78,10 @@ export async function verifyShared(verification: SharedVerification): Promise<Ve
 
 async function putBack(
   sandbox: Sandbox,
-  { task, step, imageId, container, stopped: { engine }, changes }: SharedVerification,
+  { task, step, imageId, container, stopped, changes }: SharedVerification,
   places: SharedPlaces,
 ): Promise<string[]> {
-  await using image = await openImageFiles(engine, imageId);
+  await using image = await openImageFiles(stopped, imageId);
   const originals = new Originals(image, {
     copies: givenCopies(task, step, container.cwd),
     owner: container.user,

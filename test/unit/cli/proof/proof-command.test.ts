@@ -34,7 +34,7 @@ async function print(payloads: readonly unknown[], ...flags: string[]) {
   await writeFile(file, lines.join(""));
   const context = testContext();
   const command = new Command("proof").exitOverride();
-  defineProof(command, context, async (session) => session);
+  defineProof(command, context, async (session = "") => session);
   await command.parseAsync([file, ...flags], { from: "user" });
   return context.written();
 }

@@ -77,6 +77,9 @@ describe("the cause of a failure", () => {
       expect(causeOf({ events: ["create", "start", event, "die"] })).toBe("sandbox-gone");
     expect(causeOf({ container: "removed" })).toBe("sandbox-gone");
     expect(causeOf({ error: gone("lease") })).toBe("sandbox-gone");
+    expect(causeOf({ error: gone("restarted"), container: { ...ended, running: true } })).toBe(
+      "sandbox-gone",
+    );
     expect(causeOf({ events: null })).toBe("sandbox-gone");
   });
 

@@ -91,6 +91,18 @@ describe("lint", () => {
       },
       ["error carriage-returns tests/test.sh"],
     ],
+    [
+      "a script with the line ends of Windows that prepares a step",
+      {
+        "task.toml": `${settings}environment = { network_mode = "no-network" }\nsteps = [{ name = "one" }]\n`,
+        "steps/one/instruction.md": "Write out.txt.",
+        "steps/one/workdir/setup.sh": "#!/bin/bash\r\ntouch /app/ready\r\n",
+        "steps/one/workdir/other.txt": "text of Windows\r\n",
+        "steps/one/solution/solve.sh": sound["solution/solve.sh"],
+        "steps/one/tests/test.sh": sound["tests/test.sh"],
+      },
+      ["error carriage-returns steps/one/workdir/setup.sh"],
+    ],
     ["no solution", { "solution/solve.sh": undefined }, ["warning no-solution"]],
     [
       "no time limit",

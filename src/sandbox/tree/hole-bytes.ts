@@ -1,0 +1,43 @@
+import { TOOLBOX_PATH } from "../plan/create-body.js";
+import { openedSandboxOf, type Sandbox } from "../sandbox.js";
+import { scanChanges } from "./tree-changes.js";
+import { occupiedBytes } from "./tree-state.js";
+
+/** What the kernel shows there is in no file system of the container's own. */
+const NOT_ON_DISK = ["proc", "sys", "dev"];
+
+/**
+ * How much less than their size files of a sandbox occupy on its disk, because of their holes. Of the sandbox's files only those at
+ * these absolute paths count, each of them once under all its names; those in directories that the sandbox's user cannot read are
+ * left out. Errors: those of a scan.
+ */
+export async function holeBytes(
+  sandbox: Sandbox,
+  paths: ReadonlySet<string>,
+  { signal }: { signal?: AbortSignal | undefined } = {},
+): Promise<number> {
+  const { link, plan } = openedSandboxOf(sandbox);
+  const mounted = [TOOLBOX_PATH, ...[...plan.mounts, ...plan.tmpfs].map(({ path }) => path)];
+  const counted = new Set<bigint>();
+  let bytes = 0;
+  await scanChanges(
+    { link, cwd: "/", env: {}, onStuck: () => undefined },
+    {
+      // Whatever that directory has, each file of the other is reported.
+      base: TOOLBOX_PATH,
+      merged: "/",
+      upper: "/",
+      listSame: true,
+      leftOut: [...NOT_ON_DISK, ...mounted.map((path) => path.slice(1))],
+      signal,
+      onChanges(changes) {
+        for (const { path, now } of changes) {
+          if (now?.type !== "file" || counted.has(now.ino) || !paths.has(`/${path.toString()}`)) continue;
+          if (now.links > 1) counted.add(now.ino);
+          bytes += now.sizeBytes - occupiedBytes(now);
+        }
+      },
+    },
+  );
+  return bytes;
+}
