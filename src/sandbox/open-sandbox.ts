@@ -17,6 +17,7 @@ import { SandboxContainer } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { upstreamOf } from "./egress/upstream-of.js";
 import { sessionLabels } from "./labels.js";
+import { coverListeners, type KnownListeners } from "./listeners/cover-listeners.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
@@ -142,9 +143,12 @@ async function startOn(
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
   const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
   step("image, toolbox and workspace are looked at");
-  const plan = applyImageSettings(planned, image);
+  const host = hostDirectories(settings.environment);
+  const searching = coverListeners(applyImageSettings(planned, image), host);
+  const { plan, listeners } = await beforeAbort(searching, options.signal);
   const start = {
     engine,
+    listeners,
     settings,
     options,
     upstream,
@@ -188,13 +192,14 @@ interface ProvedStart extends Start {
   upstream: UpstreamProxy | null;
   toolbox: Toolbox;
   imageId: string;
+  listeners: KnownListeners | null;
   recordFor: { brigHome: string; owner: Owner };
   tree: OverlayTree | null;
 }
 
 async function startProved(
   planned: SandboxPlan,
-  { engine, settings, options, upstream, toolbox, imageId, recordFor, tree }: ProvedStart,
+  { engine, settings, options, upstream, toolbox, imageId, listeners, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const { keep, inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
@@ -223,6 +228,7 @@ async function startProved(
         signal: options.signal,
         onLateOutput: options.onLateOutput,
         inspection,
+        listeners,
       });
       await tree?.ready();
       tree?.requireSame(plan, report);
