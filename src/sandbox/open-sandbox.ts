@@ -23,7 +23,7 @@ import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
 import { createContainerBody } from "./plan/create-body.js";
 import { applyImageSettings } from "./plan/image-settings.js";
-import { missingImage } from "./plan/missing-image.js";
+import { requireImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
 import type { Proof } from "./proof/proof.js";
@@ -141,11 +141,9 @@ async function startOn(
   await beforeAbort(reclaiming, options.signal);
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
-  const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
+  const [[image, toolbox], { plan: planned, listeners }] = await beforeAbort(preparing, options.signal);
   step("image, toolbox and workspace are looked at");
-  const host = hostDirectories(settings.environment);
-  const searching = coverListeners(applyImageSettings(planned, image), host);
-  const { plan, listeners } = await beforeAbort(searching, options.signal);
+  const plan = applyImageSettings(planned, image);
   const start = {
     engine,
     listeners,
@@ -266,12 +264,6 @@ function withoutWitnesses(plan: SandboxPlan): SandboxPlan {
   return { ...plan, overlay: plan.overlay && { ...plan.overlay, witnesses: [] } };
 }
 
-async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> {
-  const image = await engine.inspectImage(ref);
-  if (image) return image;
-  throw missingImage(ref);
-}
-
 /** Where the policy keeps commands from writing to the workspace, its repository is as read-only as the rest. */
 function writesRepository(
   settings: SandboxSettings,
@@ -283,10 +275,11 @@ function writesRepository(
 async function makePlan(
   settings: SandboxSettings,
   { engine, owner }: { engine: Engine; owner: Owner },
-): Promise<SandboxPlan> {
+): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
   const sessionId = randomUUID();
+  const host = hostDirectories(settings.environment);
   if (writesRepository(settings)) await settings.branch.prepare(settings.workspace, sessionId);
-  return await planSandbox({
+  const plan = await planSandbox({
     ...settings,
     hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
     sessionId,
@@ -299,6 +292,7 @@ async function makePlan(
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host: hostDirectories(settings.environment),
+    host,
   });
+  return await coverListeners(plan, host);
 }
