@@ -11,6 +11,8 @@ import type { SandboxContainer } from "./container.js";
 import { egressInForce } from "./egress/in-force.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { readReport } from "./files/files.js";
+import type { KnownListeners } from "./listeners/cover-listeners.js";
+import { watchListeners } from "./listeners/watch-listeners.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { type KernelReport, parseReport } from "./proof/kernel-report.js";
 import { type Proof, proveSandbox } from "./proof/proof.js";
@@ -29,6 +31,8 @@ interface StartedSandbox {
   signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
   inspection?: InspectionOptions | null | undefined;
+  /** Null or undefined where no program of the host can come to listen. */
+  listeners?: KnownListeners | null | undefined;
 }
 
 export interface ConnectedSandbox {
@@ -48,7 +52,8 @@ export async function connectAndProve(
     const proved = await proveLink(link, started);
     step("the policy is proved");
     started.signal?.throwIfAborted();
-    const { inspection } = started;
+    const { inspection, listeners } = started;
+    if (listeners) watchListeners(link, listeners);
     const egress = inspection ? { egress: egressInForce(inspection) } : {};
     return { link, report: proved.report, proof: { ...proved.proof, ...egress } };
   } catch (error) {
@@ -131,7 +136,7 @@ export async function proveLink(
   { plan, engine, imageId }: Pick<StartedSandbox, "plan" | "engine" | "imageId">,
 ): Promise<Omit<ConnectedSandbox, "link">> {
   const context = { link, cwd: "/", env: {}, onStuck: () => undefined };
-  const paths = [...plan.mounts, ...(plan.overlay?.witnesses ?? [])].map(({ path }) => path);
+  const paths = [...plan.mounts, ...plan.covered, ...(plan.overlay?.witnesses ?? [])].map(({ path }) => path);
   const report = parseReport(await readReport(context, paths));
   const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
   requireStatx(report, proof.runtime);

@@ -17,12 +17,13 @@ import { SandboxContainer } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { upstreamOf } from "./egress/upstream-of.js";
 import { sessionLabels } from "./labels.js";
+import { coverListeners, type KnownListeners } from "./listeners/cover-listeners.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
 import { createContainerBody } from "./plan/create-body.js";
 import { applyImageSettings } from "./plan/image-settings.js";
-import { missingImage } from "./plan/missing-image.js";
+import { requireImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
 import type { Proof } from "./proof/proof.js";
@@ -142,18 +143,11 @@ async function startOn(
   await beforeAbort(reclaiming, options.signal);
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
-  const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
+  const [[image, toolbox], { plan: planned, listeners }] = await beforeAbort(preparing, options.signal);
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
-  const start = {
-    engine,
-    settings,
-    options,
-    upstream,
-    toolbox,
-    imageId: image.id,
-    recordFor: { brigHome, owner, about: aboutSandbox(settings, plan) },
-  };
+  const recordFor = { brigHome, owner, about: aboutSandbox(settings, plan) };
+  const start = { engine, listeners, settings, options, upstream, toolbox, imageId: image.id, recordFor };
   return await withTree(plan, start, (tree) =>
     onRightKernel(plan.kernel, (kernel) => startProved({ ...plan, kernel }, { ...start, tree })),
   );
@@ -190,13 +184,14 @@ interface ProvedStart extends Start {
   upstream: UpstreamProxy | null;
   toolbox: Toolbox;
   imageId: string;
+  listeners: KnownListeners | null;
   recordFor: { brigHome: string; owner: Owner; about: SandboxAbout };
   tree: OverlayTree | null;
 }
 
 async function startProved(
   planned: SandboxPlan,
-  { engine, settings, options, upstream, toolbox, imageId, recordFor, tree }: ProvedStart,
+  { engine, settings, options, upstream, toolbox, imageId, listeners, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const { keep, inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
@@ -225,6 +220,7 @@ async function startProved(
         signal: options.signal,
         onLateOutput: options.onLateOutput,
         inspection,
+        listeners,
       });
       await tree?.ready();
       tree?.requireSame(plan, report);
@@ -263,12 +259,6 @@ function withoutWitnesses(plan: SandboxPlan): SandboxPlan {
   return { ...plan, overlay: plan.overlay && { ...plan.overlay, witnesses: [] } };
 }
 
-async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> {
-  const image = await engine.inspectImage(ref);
-  if (image) return image;
-  throw missingImage(ref);
-}
-
 /** Where the policy keeps commands from writing to the workspace, its repository is as read-only as the rest. */
 function writesRepository(
   settings: SandboxSettings,
@@ -280,10 +270,11 @@ function writesRepository(
 async function makePlan(
   settings: SandboxSettings,
   { engine, owner }: { engine: Engine; owner: Owner },
-): Promise<SandboxPlan> {
+): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
   const sessionId = randomUUID();
+  const host = hostDirectories(settings.environment);
   if (writesRepository(settings)) await settings.branch.prepare(settings.workspace, sessionId);
-  return await planSandbox({
+  const plan = await planSandbox({
     ...settings,
     hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
     sessionId,
@@ -296,6 +287,7 @@ async function makePlan(
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host: hostDirectories(settings.environment),
+    host,
   });
+  return await coverListeners(plan, host);
 }

@@ -60,19 +60,20 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     listSandboxes: async ({ client }) => json({ sandboxes: sandboxes.of(client) }),
     getSandbox: async ({ client, id }) => json(sandboxes.get(client, id).record),
     deleteSandbox: async ({ client, id }) => done(sandboxes.remove(client, id)),
-    exec: async (call) => json(await use(call, (inUse) => execBuffered(call.body, inUse))),
+    exec: async (call) => json(await use(call, (inUse) => execBuffered(call.body, inUse, call.memory))),
     execStream: async (call) => {
       const sandbox = sandboxes.get(call.client, call.id);
-      return execStreamed(call.body, (run) => sandbox.use(call.signal, run));
+      return execStreamed(call.body, (run) => sandbox.use(call.signal, run), call.memory);
     },
     readFile: async (call) => ({
       kind: "bytes",
-      bytes: await use(call, (inUse) => readFile(call.query, inUse)),
+      bytes: await use(call, (inUse) => readFile(call.query, inUse, call.memory)),
     }),
     writeFile: async (call) =>
       done(use(call, (inUse) => writeFile({ ...call.query, data: call.body }, inUse))),
     removeFile: async (call) => done(use(call, (inUse) => removeFile(call.query, inUse))),
-    listEntries: async (call) => json(await use(call, (inUse) => listEntries(call.query.path, inUse))),
+    listEntries: async (call) =>
+      json(await use(call, (inUse) => listEntries(call.query.path, inUse, call.memory))),
     gradeSandbox: async ({ client, id, signal }) =>
       json(await beforeAbort(sandboxes.get(client, id).grade(), signal)),
     createEpisode: async ({ client, body, signal }) => json(await episodes.create(client, body, signal)),
@@ -87,9 +88,9 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       await beforeAbort(episode.grade(), signal);
       return json(episode.record);
     },
-    getTrajectory: async ({ client, id }) => ({
+    getTrajectory: async ({ client, id, memory }) => ({
       kind: "bytes",
-      bytes: await episodes.get(client, id).trajectory(),
+      bytes: await episodes.get(client, id).trajectory(memory),
     }),
     deleteEpisode: async ({ client, id }) => done(episodes.remove(client, id)),
   };

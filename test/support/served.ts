@@ -10,6 +10,7 @@ import { oracleAgent } from "../../src/runs/agents/oracle-agent.js";
 import { openTaskImages } from "../../src/runs/images/open-task-images.js";
 import { createPool } from "../../src/sandbox/pool/pool.js";
 import { BrigClient } from "../../src/serve/client/brig-client.js";
+import { MemoryBudget } from "../../src/serve/http/memory-budget.js";
 import { type HttpLimits, serveHttp } from "../../src/serve/http/serve-http.js";
 import { openService, type ServiceOptions } from "../../src/serve/service-calls.js";
 import type { Task } from "../../src/tasks/task.js";
@@ -37,6 +38,8 @@ export interface ServedOptions {
   tasks?: readonly Task[];
   limits?: Partial<ServiceOptions["limits"]>;
   http?: Partial<HttpLimits>;
+  /** What requests, outputs and answers may take together. Default: 1 GiB. */
+  bufferedBytes?: number;
   allowsNetwork?: boolean;
   /** Sandboxes that are kept started. Default: none. */
   warm?: number;
@@ -92,6 +95,7 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
         port: 0,
         clients: tokens.map((token, index) => ({ name: `${index}`, token })),
         calls: service.calls,
+        memory: new MemoryBudget(options.bufferedBytes ?? 1024 ** 3),
         drain: drain.signal,
         signal: end.signal,
         settled: service.settled,

@@ -14,6 +14,7 @@ import { oracleAgent } from "../../runs/agents/oracle-agent.js";
 import { DEFAULT_IMAGE } from "../../sandbox/plan/missing-image.js";
 import { createPool } from "../../sandbox/pool/pool.js";
 import type { ServedClient } from "../../serve/http/guard.js";
+import { MemoryBudget } from "../../serve/http/memory-budget.js";
 import { serveHttp } from "../../serve/http/serve-http.js";
 import { openService, type ServiceOptions } from "../../serve/service-calls.js";
 import type { EpisodeOptions } from "../../serve/wire/episode-schemas.js";
@@ -87,6 +88,7 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Cli
       port: flags.listen,
       clients: served.clients,
       calls: service.calls,
+      memory: new MemoryBudget(flags.maxBuffered),
       drain: draining.signal,
       signal,
       settled: service.settled,

@@ -1,9 +1,11 @@
+import { totalmem } from "node:os";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { formatBytes } from "../../lib/bytes.js";
 import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
 import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
-import { collect, durationArgument } from "../setup/option-values.js";
+import { collect, durationArgument, sizeArgument } from "../setup/option-values.js";
 
 export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   listen: number;
@@ -21,6 +23,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   maxWaiting: number;
   idle: number;
   maxLife: number;
+  maxBuffered: number;
   openapi?: boolean;
   json?: boolean;
 }
@@ -100,6 +103,13 @@ export function addServeOptions(command: Command): Command {
         "4h",
       ),
     )
+    .addOption(
+      option(
+        "--max-buffered <size>",
+        "the memory that requests, outputs and answers may take together",
+        bufferedArgument,
+      ).default(usualBufferedBytes(), "a quarter of the machine's memory"),
+    )
     .option("--openapi", "print the OpenAPI description of the service, and do nothing else")
     .option("--json", "print the address and the token as JSON");
 }
@@ -108,6 +118,19 @@ function listenArgument(text: string): number {
   const port = Number(/^(?:http:\/\/)?(?:127\.0\.0\.1|localhost):([0-9]{1,5})\/?$/.exec(text)?.[1]);
   if (port <= 65_535) return port;
   throw new InvalidArgumentError("It must be 127.0.0.1:PORT: other addresses are not served.");
+}
+
+/** The largest single request takes this much. */
+const LEAST_BUFFERED_BYTES = 256 * 1024 * 1024;
+
+function bufferedArgument(text: string): number {
+  const bytes = sizeArgument(text);
+  if (bytes >= LEAST_BUFFERED_BYTES) return bytes;
+  throw new InvalidArgumentError(`It must be at least ${formatBytes(LEAST_BUFFERED_BYTES)}.`);
+}
+
+function usualBufferedBytes(): number {
+  return Math.max(LEAST_BUFFERED_BYTES, Math.floor(totalmem() / 4));
 }
 
 function mode(text: string): SandboxMode {

@@ -41,6 +41,8 @@ export class RunnerLink {
   #gone: BrigError | undefined;
   #retired: { error: BrigError; upTo: number } | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
+  /** Called before each command; may end the link. */
+  beforeCommand: (() => void) | undefined;
 
   private constructor(options: LinkOptions) {
     this.#options = options;

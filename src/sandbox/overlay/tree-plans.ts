@@ -105,6 +105,7 @@ function treeContainerPlan(plan: OverlaidPlan, labels: Readonly<Record<string, s
     parents: [],
     placeholders: [],
     absentNames: [],
+    covered: [],
     knownDirectories: [],
     network: "none",
     egress: null,

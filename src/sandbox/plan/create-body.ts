@@ -104,7 +104,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       RestartPolicy: { Name: "no" },
       ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
       Init: false,
-      MaskedPaths: [...MASKED_PATHS],
+      MaskedPaths: [...MASKED_PATHS, ...plan.covered.map(({ path }) => path)],
       ReadonlyPaths: readOnlyPaths(plan),
       ...(plan.egress !== null && names.length === 0 && NAMES_FROM_BRIG),
       // The runner listens on ports of the web and of DNS without a capability.

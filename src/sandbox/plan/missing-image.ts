@@ -1,6 +1,14 @@
+import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 
 export const DEFAULT_IMAGE = "brig/base";
+
+/** Error: `image.missing`. */
+export async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> {
+  const image = await engine.inspectImage(ref);
+  if (image) return image;
+  throw missingImage(ref);
+}
 
 export function missingImage(ref: string): BrigError {
   const isOurs = ref === DEFAULT_IMAGE || ref.startsWith(`${DEFAULT_IMAGE}:`);

@@ -88,6 +88,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     parents: findTmpfsParents(paths, tmpfs),
     placeholders: protection.placeholders,
     absentNames: protection.absentNames,
+    covered: [],
     knownDirectories: protection.knownDirectories,
     user: resolveUser(policy.user, request),
     network: policy.network.kind === "full" ? "bridge" : "none",

@@ -30,6 +30,8 @@ export interface SandboxPlan {
   placeholders: string[];
   /** Absent protected names of a copy-on-write workspace: an empty read-only tmpfs is mounted at each. */
   absentNames: string[];
+  /** Sockets and FIFOs of the host: /dev/null is mounted over each. */
+  covered: readonly CoveredFile[];
   /**
    * Directories of the host whose names make something obeyed that is in them, as they were before the start. A
    * receipt tells by them what was renamed. Empty where no directory is searched.
@@ -100,6 +102,13 @@ export interface OverlayLayers {
 export interface Identity {
   dev: string;
   ino: string;
+}
+
+export interface CoveredFile {
+  /** In the sandbox. */
+  path: string;
+  /** Of the host's file, which the sandbox must not see there. */
+  identity: Identity;
 }
 
 export interface KnownDirectory {

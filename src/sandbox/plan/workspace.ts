@@ -92,7 +92,6 @@ export async function checkDirectory(path: string, check: DirectoryCheck): Promi
   refuseRemote(path, check);
   const resolved = await resolveDirectory(path, check.purpose);
   await refuseSensitive(resolved, check);
-  await refuseLiveSockets(resolved, check);
   return { path: resolved, identity: await identify(resolved, check.purpose) };
 }
 
@@ -211,30 +210,6 @@ function resolvedOrSame(path: string): string {
   } catch {
     return path;
   }
-}
-
-/** A socket works across a bind mount, so commands could talk to the program that listens on it. */
-async function refuseLiveSockets(resolved: string, { purpose, host }: DirectoryCheck): Promise<void> {
-  const table = await readProc(host, "net/unix");
-  if (table === null) return;
-  const socket = boundSockets(table.toString("utf8")).find((path) => isAtOrBelow(path, resolved));
-  if (socket === undefined) return;
-  throw refused(
-    `the ${purpose} ${quote(resolved)} contains the socket ${quote(socket)}, on which a program of this machine listens`,
-    "stop that program or move its socket: commands could connect to it whatever the network setting",
-  );
-}
-
-/** The paths of listening sockets in /proc/net/unix, without abstract names and relative paths. */
-function boundSockets(table: string): string[] {
-  const acceptsConnections = 0x10000;
-  return table
-    .split("\n")
-    .map((line) =>
-      /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +[0-9]+ (\/.*)$/.exec(line),
-    )
-    .filter((match) => match !== null && (Number.parseInt(match[1] ?? "", 16) & acceptsConnections) !== 0)
-    .map((match) => match?.[2] ?? "");
 }
 
 async function identify(resolved: string, purpose: string): Promise<Identity> {

@@ -65,6 +65,7 @@ export function startCommand(
     mergeOutput: options.mergeOutput ?? false,
     endsTree: options.endsTree ?? false,
   });
+  context.link.beforeCommand?.();
   const startedAtMs = Date.now();
   const masked = context.mask?.output(onOutput) ?? null;
   const command = new Command(

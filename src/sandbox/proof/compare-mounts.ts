@@ -33,6 +33,7 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
     ...compareDevices(plan, mounts),
     ...compareWritable(plan, mounts),
     ...compareIdentities(plan, report),
+    ...compareCovered(plan, report),
     ...comparePlaceholders(plan, mounts),
     ...compareAbsentNames(plan, mounts),
     ...compareOverlay(plan, report),
@@ -135,7 +136,10 @@ function compareWritable(plan: SandboxPlan, mounts: readonly MountEntry[]): Diff
     ...[...plan.mounts, ...plan.tmpfs, ...plan.volumes].map(({ path }) => path),
   ]);
   const isExpected = (entry: MountEntry) =>
-    promised.has(entry.path) || isRuntimeMount(entry) || isInWritableBind(plan, entry);
+    promised.has(entry.path) ||
+    isRuntimeMount(entry) ||
+    isCover(plan, entry) ||
+    isInWritableBind(plan, entry);
   return mounts
     .filter((entry) => !isReadOnly(entry) && !isExpected(entry))
     .map((entry) => ({
@@ -156,6 +160,19 @@ function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
   if (isBelow(path, "/proc")) return root === "/null";
   // An engine that may not create devices mounts those of the host.
   return DEVICES.some((device) => path === `/dev/${device}` && root === `/${device}`);
+}
+
+function isCover({ covered }: SandboxPlan, { path, root }: MountEntry): boolean {
+  return root === "/null" && covered.some((one) => one.path === path);
+}
+
+/** Without a cover, the host's own file is there. If it has been removed since, there is nothing to cover. */
+function compareCovered({ covered }: SandboxPlan, { directories }: KernelReport): Difference[] {
+  return covered.flatMap(({ path, identity }): Difference[] => {
+    const actual = directories.get(path);
+    if (actual?.dev !== identity.dev || actual.ino !== identity.ino) return [];
+    return [{ assertion: "B22-listeners", promised: `${quote(path)} covered`, kernel: "the host's own" }];
+  });
 }
 
 /** Finds a path that was replaced between the check and the mount: it leads to another inode. */

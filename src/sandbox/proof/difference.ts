@@ -18,6 +18,7 @@ export type Assertion =
   | "B18-devices"
   | "B19-overlay"
   | "B11-mounts"
+  | "B22-listeners"
   | "E1-network"
   | "F1-limits"
   | "F2-swap"

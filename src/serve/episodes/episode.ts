@@ -1,4 +1,4 @@
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
@@ -8,6 +8,7 @@ import { writeResult } from "../../runs/attempt/result-file.js";
 import { runAttempt } from "../../runs/attempt/run-attempt.js";
 import { gradeAgain } from "../../runs/grading/grade-again.js";
 import type { AttemptResult } from "../../runs/results/attempt-result.js";
+import type { MemoryShare } from "../http/memory-budget.js";
 import type { Episode } from "../wire/episode-schemas.js";
 
 export interface RunningEpisodeOptions {
@@ -79,11 +80,18 @@ export class RunningEpisode {
     await this.#grading;
   }
 
-  /** What the agent did. Error: `serve.unknown` if it has no model, or has not ended. */
-  async trajectory(): Promise<Uint8Array> {
+  /**
+   * What the agent did. Errors: `serve.unknown` if it has no model, or has not ended; a refusal with 429 if there is
+   * no memory for it.
+   */
+  async trajectory(memory: MemoryShare): Promise<Uint8Array> {
     const state = this.#state;
     const file = state.kind === "ended" ? state.result.files.trajectory : null;
-    if (file !== null) return await readFile(join(this.#options.attempt.folder, file));
+    if (file !== null) {
+      const path = join(this.#options.attempt.folder, file);
+      memory.take((await stat(path)).size);
+      return await readFile(path);
+    }
     throw new BrigError("the episode has no trajectory", {
       code: "serve.unknown",
       hint: "only an agent with a model leaves one, and only when the episode has ended",

@@ -4,47 +4,37 @@ import { formatBytes } from "../../lib/bytes.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
 import { MAX_FILE_BYTES } from "../wire/sandbox-schemas.js";
 import { takePieces } from "../wire/take-pieces.js";
-import { busy, Refusal } from "./refusal.js";
+import type { MemoryShare } from "./memory-budget.js";
+import { Refusal } from "./refusal.js";
 
 const MAX_JSON_BYTES = 16 * 1024 * 1024;
-/** Of all requests together that are being answered. */
-const MAX_PENDING_BYTES = 256 * 1024 * 1024;
+/** The text of a body, and what is made of it. */
+const JSON_COPIES = 2;
 
-/** Reads the bodies of requests, within limits for each and for all of them together. */
-export class BodyReader {
-  #pendingBytes = 0;
+export interface BodyUse<T> {
+  schema: z.ZodType | "bytes";
+  memory: MemoryShare;
+  use: (body: unknown) => Promise<T>;
+}
 
-  /**
-   * Calls `use` with the parsed body. Errors: refusals with 400, 413 and 429, those of `use`; the client's if it
-   * disconnects.
-   */
-  async withBody<T>(
-    request: IncomingMessage,
-    { schema, use }: { schema: z.ZodType | "bytes"; use: (body: unknown) => Promise<T> },
-  ): Promise<T> {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
-    const take = (piece: Buffer) => {
-      bytes += piece.length;
-      this.#pendingBytes += piece.length;
-      if (bytes > maxBytes) throw tooLarge(maxBytes);
-      if (this.#pendingBytes > MAX_PENDING_BYTES)
-        throw busy(`requests of more than ${formatBytes(MAX_PENDING_BYTES)} are being answered`, {
-          status: 429,
-          retrySeconds: 1,
-        });
-      pieces.push(piece);
-    };
-    try {
-      if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
-      await takePieces(request, take);
-      const whole = Buffer.concat(pieces.splice(0));
-      return await use(schema === "bytes" ? whole : parsedJson(whole, schema));
-    } finally {
-      this.#pendingBytes -= bytes;
-    }
-  }
+/**
+ * Calls `use` with the parsed body. Errors: refusals with 400, 413 and 429, those of `use`; the client's if it
+ * disconnects.
+ */
+export async function withBody<T>(request: IncomingMessage, { schema, memory, use }: BodyUse<T>): Promise<T> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
+  const copies = schema === "bytes" ? 1 : JSON_COPIES;
+  if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
+  await takePieces(request, (piece) => {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    memory.take(piece.length * copies);
+    pieces.push(piece);
+  });
+  const whole = Buffer.concat(pieces.splice(0));
+  return await use(schema === "bytes" ? whole : parsedJson(whole, schema));
 }
 
 /** Error: a refusal with 400 that names everything that is wrong. */

@@ -1,4 +1,5 @@
 import type { BodyOf, QueryOf, RouteName } from "../wire/routes.js";
+import type { MemoryShare } from "./memory-budget.js";
 
 /** One request, checked. */
 export interface Call<Name extends RouteName> {
@@ -10,6 +11,8 @@ export interface Call<Name extends RouteName> {
   body: BodyOf<Name>;
   /** Aborted when the client disconnects before it has the whole answer, and when the service is ended at once. */
   signal: AbortSignal;
+  /** What the call keeps for the client counts here, until the whole answer is sent. */
+  memory: MemoryShare;
 }
 
 /** What is sent: JSON, bytes, or one JSON value per line as they are given to `send`. */

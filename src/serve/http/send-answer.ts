@@ -2,7 +2,11 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { Answer } from "./calls.js";
+import { isLong, jsonPieces } from "./json-pieces.js";
 import { type RefusedAnswer, refusedAnswer } from "./refusal.js";
+
+/** How much is written before the client has to have read what was written earlier. */
+const PIECE_BYTES = 1024 * 1024;
 
 /** Sends an answer. Resolves when all of it is sent, or the client has gone or left it unread for so long. */
 export async function sendAnswer(
@@ -13,6 +17,8 @@ export async function sendAnswer(
     case "nothing":
       return void response.writeHead(status).end();
     case "json":
+      if (isLong(answer.value))
+        return await sendPieces(response, { status, pieces: jsonPieces(answer.value), unreadMs });
       return await sendWhole(response, {
         status,
         type: "application/json",
@@ -70,17 +76,37 @@ async function sendWhole(
     "content-length": bytes.length,
     "cache-control": "no-store",
   });
-  response.end(bytes);
-  if (response.writableFinished || !response.writableNeedDrain) return;
-  await giveTime(response, { event: "finish", unreadMs });
+  let at = 0;
+  for (; at + PIECE_BYTES < bytes.length; at += PIECE_BYTES)
+    await write(response, { bytes: bytes.subarray(at, at + PIECE_BYTES), unreadMs });
+  await end(response, { bytes: bytes.subarray(at), unreadMs });
+}
+
+/** Of JSON whose length is not known before it is made. */
+async function sendPieces(
+  response: ServerResponse,
+  { status, pieces, unreadMs }: { status: number; pieces: Iterable<string>; unreadMs: number },
+): Promise<void> {
+  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
+  for (const piece of pieces) await write(response, { bytes: piece, unreadMs });
+  await end(response, { bytes: "", unreadMs });
 }
 
 async function write(
   response: ServerResponse,
-  { bytes, unreadMs }: { bytes: Uint8Array; unreadMs: number },
+  { bytes, unreadMs }: { bytes: string | Uint8Array; unreadMs: number },
 ): Promise<void> {
   if (response.destroyed || response.write(bytes)) return;
   await giveTime(response, { event: "drain", unreadMs });
+}
+
+async function end(
+  response: ServerResponse,
+  { bytes, unreadMs }: { bytes: string | Uint8Array; unreadMs: number },
+): Promise<void> {
+  if (response.destroyed) return;
+  response.end(bytes);
+  if (!response.writableFinished) await giveTime(response, { event: "finish", unreadMs });
 }
 
 /** A client that reads nothing for so long is disconnected. */

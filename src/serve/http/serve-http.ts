@@ -4,10 +4,11 @@ import { AnySignal } from "../../lib/time/any-signal.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { listenOnLoopback } from "../../service/loopback.js";
 import type { Route, RouteName } from "../wire/routes.js";
-import { BodyReader, parsedAs } from "./body.js";
+import { parsedAs, withBody } from "./body.js";
 import type { Answer, Call, Calls } from "./calls.js";
 import { clientOf, refuseOtherSites, type ServedClient } from "./guard.js";
 import { type MatchedRoute, matchRoute } from "./match-route.js";
+import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
 import { ending, refusedAnswer } from "./refusal.js";
 import { sendAnswer, sendRefusal } from "./send-answer.js";
 
@@ -16,6 +17,8 @@ export interface HttpService {
   port: number;
   clients: readonly ServedClient[];
   calls: Calls;
+  /** For what is kept of all requests. */
+  memory: MemoryBudget;
   /** Once it is aborted, nothing new begins, and the service ends when all calls are answered. */
   drain: AbortSignal;
   /** Ends all calls and the service at once. */
@@ -106,12 +109,12 @@ interface AnswerOptions {
   query: unknown;
   client: string;
   signal: AbortSignal;
+  memory: MemoryShare;
 }
 
 class Answering {
   readonly #service: HttpService;
   readonly #limits: HttpLimits;
-  readonly #bodies = new BodyReader();
   readonly #running = new Set<Promise<void>>();
 
   constructor(service: HttpService, limits: HttpLimits) {
@@ -139,6 +142,7 @@ class Answering {
         gone.abort(new DOMException("the client has disconnected", "AbortError"));
     });
     using either = new AnySignal([gone.signal, this.#service.signal]);
+    using memory = this.#service.memory.share();
     try {
       refuseOtherSites(request);
       // Not read as a URL, which would resolve `..` and another host.
@@ -147,7 +151,7 @@ class Answering {
       const client = matched.route.isOpen === true ? "" : clientOf(request, this.#service.clients);
       this.#refuseWhileDraining(matched.route);
       const query = queryOf(new URLSearchParams(search), matched.route);
-      await this.#answer(request, response, { matched, query, client, signal: either.signal });
+      await this.#answer(request, response, { matched, query, client, signal: either.signal, memory });
     } catch (error) {
       const answer = refusedAnswer(error);
       if (answer.status === 500 && !either.signal.aborted) this.#service.onFault(error);
@@ -158,16 +162,16 @@ class Answering {
   async #answer(
     request: IncomingMessage,
     response: ServerResponse,
-    { matched, query, client, signal }: AnswerOptions,
+    { matched, query, client, signal, memory }: AnswerOptions,
   ): Promise<void> {
     const { name, route, id } = matched;
     const { unreadMs } = this.#limits;
     const reply = async (body: unknown) => {
-      const answer = await this.#call(name, { client, id, query, body, signal });
+      const answer = await this.#call(name, { client, id, query, body, signal, memory });
       await sendAnswer(response, { status: route.answer.status, answer, unreadMs });
     };
     if (route.body === undefined) await reply(undefined);
-    else await this.#bodies.withBody(request, { schema: route.body, use: reply });
+    else await withBody(request, { schema: route.body, memory, use: reply });
   }
 
   /** The table of routes says that query and body are what this call takes. */

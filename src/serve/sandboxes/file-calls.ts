@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { z } from "zod";
 import { AnySignal } from "../../lib/time/any-signal.js";
+import type { MemoryShare } from "../http/memory-budget.js";
 import {
   type EntryList,
   MAX_ENTRIES,
@@ -11,14 +12,33 @@ import {
 } from "../wire/sandbox-schemas.js";
 import type { InUse } from "./served-sandbox.js";
 
-/** Errors: `file.*`; `file.too-large` for more than one answer may have. */
+/** What is read is for a moment both in pieces and whole. */
+const READ_COPIES = 2;
+/** Of one entry of a directory: its name, its bytes in base64, and what is around them. */
+const ENTRY_BYTES = 1024;
+
+/**
+ * Errors: `file.*`; `file.too-large` for more than one answer may have; a refusal with 429 if there is no memory for
+ * what would be read.
+ */
 export async function readFile(
-  { path, offset, length }: z.output<typeof readFileSchema>,
+  { path, offset = 0, length }: z.output<typeof readFileSchema>,
   { sandbox, signal }: InUse,
+  memory: MemoryShare,
 ): Promise<Uint8Array> {
-  if (length !== undefined)
-    return await sandbox.files.read(path, { offsetBytes: offset ?? 0, lengthBytes: length, signal });
-  return await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal });
+  const { sizeBytes } = await sandbox.files.stat(path, { followSymlinks: true, signal });
+  // A file of the kernel's has any size, and says 0.
+  const leftBytes = sizeBytes === 0 ? MAX_FILE_BYTES : Math.max(0, sizeBytes - offset);
+  const wantedBytes = Math.min(length ?? MAX_FILE_BYTES, MAX_FILE_BYTES, leftBytes);
+  memory.take(READ_COPIES * wantedBytes);
+  const bytes =
+    length === undefined
+      ? await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal })
+      : await sandbox.files.read(path, { offsetBytes: offset, lengthBytes: length, signal });
+  memory.giveBackTo(bytes.length);
+  // It has grown meanwhile.
+  memory.take(Math.max(0, bytes.length - memory.takenBytes));
+  return bytes;
 }
 
 /** Errors: `file.*`. */
@@ -41,8 +61,12 @@ export async function removeFile(
   await sandbox.files.remove(path, { recursive: recursive === "true", force: force === "true", signal });
 }
 
-/** A directory may have any number of entries, so only so many are listed. Errors: `file.*`. */
-export async function listEntries(path: string, { sandbox, signal }: InUse): Promise<EntryList> {
+/** A directory may have any number of entries, so only so many are listed. Errors: `file.*`; a refusal with 429. */
+export async function listEntries(
+  path: string,
+  { sandbox, signal }: InUse,
+  memory: MemoryShare,
+): Promise<EntryList> {
   const entries: EntryList["entries"] = [];
   let truncated = false;
   const enough = new AbortController();
@@ -52,6 +76,7 @@ export async function listEntries(path: string, { sandbox, signal }: InUse): Pro
       signal: either.signal,
       onEntries(more) {
         const room = MAX_ENTRIES - entries.length;
+        memory.take(Math.min(room, more.length) * ENTRY_BYTES);
         for (const { name, nameBytes, type } of more.slice(0, room))
           entries.push({ name, nameBase64: Buffer.from(nameBytes).toString("base64"), type });
         if (more.length <= room) return;

@@ -4,6 +4,7 @@ const policy = "docker/policy.test.ts";
 const weaker = "a container weaker than its plan is told by the read-back:";
 const modes = "docker/sandbox/modes.test.ts";
 const parents = "docker/sandbox/workspace-parents.test.ts";
+const listeners = "docker/sandbox/listeners.test.ts";
 const workspace = "unit/sandbox/plan/workspace.test.ts";
 const probes = "isolation/probes.test.ts";
 
@@ -124,5 +125,12 @@ export const mounts: readonly Assertion[] = [
     "brig's own configuration is read-only wherever a command could write.",
     ["docker/sandbox/config-directories.test.ts", "cannot be written, replaced or moved away"],
     ["docker/sandbox/config-directories.test.ts", "could be, were it not brig's"],
+  ],
+  [
+    "B22",
+    "No program of the host that listens in the workspace is reached, however it listens.",
+    [listeners, "is not reached in …, however it listens"],
+    [listeners, "would be reached by each of these ways without a cover"],
+    [listeners, "ends the sandbox before its next command"],
   ],
 ];

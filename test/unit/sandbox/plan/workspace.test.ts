@@ -1,5 +1,4 @@
 import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -147,23 +146,6 @@ describe("a workspace", () => {
     const endpoint = `unix://${folder}/sockets/engine.sock`;
     expect(await refusal(join(folder, "sockets"), { endpoint })).toContain("engine.sock");
   });
-
-  it.runIf(process.platform === "linux")(
-    "with a socket somebody listens on is refused, and named [needs Linux]",
-    async () => {
-      await mkdir(join(folder, "project/deep"), { recursive: true });
-      await mkdir(join(folder, "project-2"));
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(join(folder, "project/deep/service.sock"), resolve));
-      try {
-        expect(await refusal(join(folder, "project"))).toContain("project/deep/service.sock");
-        expect((await checkDirectory(join(folder, "project-2"), check())).path).toContain("project-2");
-      } finally {
-        await new Promise((resolve) => server.close(resolve));
-      }
-      expect((await checkDirectory(join(folder, "project"), check())).path).toContain("project");
-    },
-  );
 
   it("may have colons, commas, spaces and quotes in its name", async () => {
     const path = join(folder, `a:b,c d'e"f\\g=1`);

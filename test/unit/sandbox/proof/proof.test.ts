@@ -57,6 +57,25 @@ describe("a kernel that enforces the plan", () => {
         expect(compareProof(given, parseReport(asBytes(sections)))).toEqual([]);
       });
 
+  it("may have put /dev/null over what is covered, or nothing over a file that is gone", async () => {
+    const covered = [{ path: `${repo}/a.sock`, identity: { dev: "1", ino: "2" } }];
+    const given = { ...(await planFor(repo, { mode: "read-only" })), covered };
+    const cover = `91 9 0:6 /null ${repo.replace(" ", "\\040")}/a.sock rw,nosuid - tmpfs tmpfs rw\n`;
+    const append = (sections: Sections) =>
+      void sections.set("/proc/self/mountinfo", `${sections.get("/proc/self/mountinfo")}${cover}`);
+    expect(failing(append, given)).toEqual([]);
+    expect(failing(set(`stat/${repo}/a.sock`, "6 9 20666 0 0 1"), given)).toEqual([]);
+    expect(failing(() => undefined, given)).toEqual([]);
+    // The same mount anywhere else is one that nobody has asked for.
+    expect(failing(append, { ...given, covered: [] })).toEqual(["B4-writable-mounts"]);
+  });
+
+  it("shows no socket of the host that was to be covered", () => {
+    const covered = [{ path: `${repo}/a.sock`, identity: { dev: "1", ino: "2" } }];
+    const uncovered = set(`stat/${repo}/a.sock`, "1 2 140755 1000 1000 1");
+    expect(failing(uncovered, { ...plan, covered })).toEqual(["B22-listeners"]);
+  });
+
   it("may have put tunnel interfaces without a route into the namespace", () => {
     expect(failing(set("/proc/net/dev", interfaces(["lo", "tunl0", "sit0", "ip6tnl0"])))).toEqual([]);
   });

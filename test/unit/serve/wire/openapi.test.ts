@@ -1,9 +1,9 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, it } from "vitest";
 import type { Answer, Calls } from "../../../../src/serve/http/calls.js";
-import { serveHttp } from "../../../../src/serve/http/serve-http.js";
 import { openApiDescription } from "../../../../src/serve/wire/openapi.js";
 import { type RouteName, routes } from "../../../../src/serve/wire/routes.js";
+import { serveCalls } from "../http-fixture.js";
 
 interface Operation {
   operationId: RouteName;
@@ -41,7 +41,7 @@ it("each request that it describes is answered, with the status and the type tha
       },
     ]),
   ) as unknown as Calls;
-  await using service = await serve(calls);
+  await using service = await serveCalls(calls);
   for (const { path, method, operationId, parameters, requestBody, responses, security } of operations) {
     const url = new URL(path.replace("{id}", "abc"), service.url);
     for (const { name } of parameters.filter((one) => one.in === "query" && one.required))
@@ -83,30 +83,4 @@ function sample(name: RouteName): Answer {
   if (body === "bytes") return { kind: "bytes", bytes: Buffer.from("x") };
   if (name === "execStream") return { kind: "lines", run: async (send) => await send({ type: "x" }) };
   return { kind: "json", value: {} };
-}
-
-async function serve(calls: Calls): Promise<{ url: string } & AsyncDisposable> {
-  const end = new AbortController();
-  let listening: (url: string) => void = () => undefined;
-  const url = new Promise<string>((resolve) => {
-    listening = resolve;
-  });
-  const ended = serveHttp({
-    port: 0,
-    clients: [{ name: "one", token: "token" }],
-    calls,
-    drain: end.signal,
-    signal: new AbortController().signal,
-    onListening: (address) => listening(address),
-    onFault: (error) => {
-      throw error;
-    },
-  });
-  return {
-    url: await url,
-    async [Symbol.asyncDispose]() {
-      end.abort();
-      await ended;
-    },
-  };
 }

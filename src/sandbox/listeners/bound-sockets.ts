@@ -1,0 +1,39 @@
+import { readFileSync } from "node:fs";
+import { type BytePath, toBytePath } from "../git/byte-paths.js";
+
+/** A socket with a name in the file system that takes connections or datagrams, or may begin to. */
+export interface BoundSocket {
+  /** The kernel's number for it. */
+  id: string;
+  /** As its program wrote it: perhaps relative to where the program was, and perhaps not its name any more. */
+  name: BytePath;
+}
+
+const DATAGRAM = "0002";
+const ACCEPTS_CONNECTIONS = 0x10000;
+/** Bound, and not connected: it may still begin to listen. */
+const UNCONNECTED = "01";
+
+/** The sockets of this machine's network; null where there is no such table, as on macOS. */
+export function readBoundSockets(procDirectory = "/proc"): BoundSocket[] | null {
+  try {
+    return parseBoundSockets(readFileSync(`${procDirectory}/net/unix`, "latin1"));
+  } catch {
+    return null;
+  }
+}
+
+/** Without abstract names, and without connections, which have the name of the socket that took them. */
+export function parseBoundSockets(table: string): BoundSocket[] {
+  const line = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) ([0-9A-F]+) ([0-9A-F]+) +([0-9]+) ([^@\n].*)$/gm;
+  return [...table.matchAll(line)].flatMap(([, flags = "", type, state, id = "", name = ""]) => {
+    const isListening = (Number.parseInt(flags, 16) & ACCEPTS_CONNECTIONS) !== 0;
+    return isListening || type === DATAGRAM || state === UNCONNECTED ? [{ id, name }] : [];
+  });
+}
+
+/** Whether the table names this file: as it is called, or relative to some directory. */
+export function isNamed(path: string, sockets: readonly BoundSocket[]): boolean {
+  const wanted = toBytePath(path);
+  return sockets.some(({ name }) => name === wanted || (!name.startsWith("/") && wanted.endsWith(`/${name}`)));
+}
