@@ -39,7 +39,7 @@ export interface SessionStates {
 }
 
 /** Which of the calls that changed the workspace it was, from 1, of all of them. */
-export interface CallTurn {
+interface CallTurn {
   number: number;
   count: number;
 }
