@@ -45,7 +45,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "apply",
-    summary: "bring such changes to your files",
+    summary: "bring the changes of a copy-on-write workspace to your files",
     load: async () => (await import("./changes/apply-command.js")).defineApply,
   },
   {
@@ -153,7 +153,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "queue",
-    summary: "say what is in such a queue, or cancel a run",
+    summary: "show what waits and runs in a queue of attempts, or cancel a run",
     load: async () => (await import("./queue/queue-command.js")).defineQueue,
   },
   {

@@ -23,7 +23,7 @@ export interface CliContext {
   /** The absolute path of the directory that brig was started in. */
   readonly cwd: string;
   readonly environment: Environment;
-  /** Aborted by ctrl-C, SIGTERM, SIGHUP or a closed stdout. Pass it to everything that waits. */
+  /** Aborted by ctrl-C, ctrl-\, SIGTERM, SIGHUP or a closed stdout. Pass it to everything that waits. */
   readonly signal: AbortSignal;
   /** What aborted the signal; null if nothing has. */
   interruption(): Interruption | null;

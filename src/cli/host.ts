@@ -19,8 +19,8 @@ export interface Host extends CliContext {
 }
 
 /**
- * Turns the process into a context. The first SIGINT (ctrl-C), SIGTERM or SIGHUP aborts the signal, so that
- * everything is closed in order. A second one ends the process immediately; the containers then end with
+ * Turns the process into a context. The first SIGINT (ctrl-C), SIGTERM, SIGQUIT (ctrl-\) or SIGHUP aborts the signal,
+ * so that everything is closed in order. A second one ends the process immediately; the containers then end with
  * their leases.
  */
 export function openHost(host: HostProcess): Host {
@@ -37,10 +37,11 @@ export function openHost(host: HostProcess): Host {
     interruption = next;
     controller.abort(new BrigError(message, { code: "aborted" }));
   };
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  for (const name of ["SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"] as const) {
     const status = 128 + constants.signals[name];
+    const waitsForWork = name === "SIGINT" || name === "SIGTERM";
     host.on(name, () => {
-      if (drain !== null && name !== "SIGHUP") {
+      if (drain !== null && waitsForWork) {
         const first = drain;
         drain = null;
         first({ exitStatus: status, isQuiet: false });

@@ -25,6 +25,8 @@ export async function attachTerminal(
   const resize = () => program.resize(terminalSize(stdout));
   const isRaw = takesInput && stdin.isTTY === true;
   stdout.on("resize", resize);
+  // The window may have changed while the program was being started, when nobody listened yet.
+  resize();
   if (isRaw) stdin.setRawMode?.(true);
   try {
     const ended = Promise.all([program.exit, showOutput(program, stdout)]);

@@ -24,7 +24,7 @@ export const toolsSchema = z.object({
     .optional()
     .describe("Whether the tool is on; `{ enabled = … }` works too")
     .meta({ fallback: "by model" }),
-  request_user_input: onOrOff("on where somebody can answer"),
+  request_user_input: onOrOff("on if a person is there to answer"),
   multi_agent: z
     .union([z.boolean(), z.enum(["functions", "namespace"])])
     .optional()

@@ -64,7 +64,7 @@ export function describeCause(cause: CallCause): string {
 
 function whatIsUsed({ lacks, limit, wasFull }: FullPlace): string {
   const used = lacks === "bytes" ? `${formatBytes(limit)} are used` : `there are ${limit} files`;
-  return wasFull ? `${used}, as before this command` : used;
+  return wasFull ? `${used}, and it was full already when this command began` : used;
 }
 
 /** The name of a directory may contain any character but NUL. */

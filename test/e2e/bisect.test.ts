@@ -100,7 +100,7 @@ describe("brig bisect", () => {
     expect(exitCode, stderr).toBe(0);
     expect(stdout).toBe(
       [
-        "it fails since step 7",
+        "it fails since call 3 of 5 (step 7)",
         "  call     $ sed -i 's/+/-/' sum.sh; echo also > c",
         "  changed  c, sum.sh",
         `to go on from before it: brig resume ${id} --at 6`,
@@ -109,11 +109,11 @@ describe("brig bisect", () => {
     );
     const lines = stderr.replaceAll(/exit (\d), [\d.]+ m?s/g, "exit $1").split("\n");
     expect(lines).toEqual([
-      `brig: 6 states of ${session.cwd} were kept; about 5 tries are needed`,
+      `brig: 5 calls changed ${session.cwd}; about 5 tries are needed`,
       "brig: at the start it passes: exit 0",
-      "brig: after step 10 it fails: exit 1",
-      "brig: after step 6 it passes: exit 0",
-      "brig: after step 7 it fails: exit 1",
+      "brig: after call 5 of 5 (step 10) it fails: exit 1",
+      "brig: after call 2 of 5 (step 6) it passes: exit 0",
+      "brig: after call 3 of 5 (step 7) it fails: exit 1",
       "",
     ]);
     await expectNothingLeft(run.pid);
@@ -146,9 +146,9 @@ describe("brig bisect", () => {
 
   it("searches for the first change of anything that a command can see", async () => {
     const first = await bisect("--", "test", "!", "-e", "a", "-a", "!", "-e", "b");
-    expect(first.stdout).toMatch(/^it fails since step 5\n/);
+    expect(first.stdout).toMatch(/^it fails since call 1 of 5 \(step 5\)\n/);
     const { stdout } = await bisect("--", "test", "!", "-e", "d");
-    expect(stdout).toMatch(/^it fails since step 9\n.*\n {2}changed {2}d, d\/e\n.*--at 8\n$/);
+    expect(stdout).toMatch(/^it fails since call 4 of 5 \(step 9\)\n.*\n {2}changed {2}d, d\/e\n.*--at 8\n$/);
   });
 
   it("says so where the command fails from the start or passes to the end, with what it printed", async () => {
@@ -174,7 +174,7 @@ describe("brig bisect", () => {
     );
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(
-      /^it fails since one of these; about the states in between the command could not say anything\n {2}step 6\n[\s\S]* {2}step 7\n[\s\S]* {2}step 9\n[\s\S]*--at 5\n$/,
+      /^it fails since one of these; about the states in between the command could not say anything\n {2}call 2 of 5 \(step 6\)\n[\s\S]* {2}call 3 of 5 [\s\S]* {2}call 4 of 5 [\s\S]*--at 5\n$/,
     );
     const never = await bisect("--", "sh", "-c", "exit 125");
     expect(never).toMatchObject({ exitCode: 1, stdout: "" });
@@ -185,11 +185,11 @@ describe("brig bisect", () => {
     const killed = await bisect("--", "sh", "-c", "test ! -e d || kill -KILL $$");
     expect(killed).toMatchObject({ exitCode: 1, stdout: "" });
     expect(killed.stderr).toMatch(
-      /after step 10 it was ended: exit 137[\s\S]*ended by a signal, which says nothing/,
+      /after call 5 of 5 .step 10. it was ended: exit 137[\s\S]*ended by a signal, which says nothing/,
     );
     const late = await bisect("--timeout", "2", "--", "sh", "-c", "test ! -e d || sleep 600");
-    expect(late.stderr).toMatch(/after step 10 it fails: exit 124, the time was up/);
-    expect(late.stdout).toMatch(/^it fails since step 9\n/);
+    expect(late.stderr).toMatch(/after call 5 of 5 .step 10. it fails: exit 124, the time was up/);
+    expect(late.stdout).toMatch(/^it fails since call 4 of 5 \(step 9\)\n/);
   });
 
   it("shows what the command prints only if that is asked for", async () => {
@@ -233,7 +233,9 @@ describe("brig bisect of other sessions", () => {
     const done = await run("run", "--workspace", "overlay", "--script", "../script.yaml", "tidy up");
     expect(done).toMatchObject({ exitCode: 0, stdout: "The project is tidy now.\n" });
     const { stdout } = await run("bisect", "--last", "--", "npm", "test");
-    expect(stdout).toMatch(/^it fails since step 7\n.*apply_patch.*\n {2}changed {2}prices\.js\n.*--at 6\n$/);
+    expect(stdout).toMatch(
+      /^it fails since call 3 of 5 \(step 7\)\n.*apply_patch.*\n {2}changed {2}prices\.js\n.*--at 6\n$/,
+    );
     const applied = await run("apply", "docs", "package.json");
     expect(applied.stdout).toBe("docs\ndocs/prices.md\npackage.json\n");
     expect(readFileSync(join(cwd, "prices.js"), "utf8")).toContain("Math.round");
@@ -243,8 +245,8 @@ describe("brig bisect of other sessions", () => {
     const { record, run } = await place();
     await record(calling("sed -i 's/+/-/' sum.sh"));
     const { stdout, stderr } = await run("bisect", "--last", "--", ...test);
-    expect(stderr).toMatch(/^brig: 2 states of .* about 2 tries/);
-    expect(stdout).toMatch(/^it fails since step 5\n/);
+    expect(stderr).toMatch(/^brig: 1 call changed .*; about 2 tries/);
+    expect(stdout).toMatch(/^it fails since call 1 of 1 \(step 5\)\n/);
   });
 
   it("names the agent whose call broke it", async () => {
@@ -264,7 +266,7 @@ describe("brig bisect of other sessions", () => {
     });
     const { stdout } = await run("bisect", "--last", "--", ...test);
     expect(stdout).toMatch(
-      /^it fails since step \d+ of the agent Ada\n {2}call {5}\$ sed -i .*\n {2}changed {2}sum\.sh\n/,
+      /^it fails since call 3 of 4 \(step \d+ of the agent Ada\)\n {2}call {5}\$ sed -i .*\n {2}changed {2}sum\.sh\n/,
     );
     expect(stdout).toMatch(/--at 5\n$/);
   });
@@ -307,7 +309,7 @@ describe("brig bisect of other sessions", () => {
       ...test,
     );
     expect(exitCode, stderr).toBe(0);
-    expect(stdout).toMatch(/^it fails since step 5\n/);
+    expect(stdout).toMatch(/^it fails since call 1 of 1 \(step 5\)\n/);
     expect(stdout + stderr).not.toMatch(/(?!\n)\p{Cc}/u);
     expect(existsSync(join(cwd, "a"))).toBe(false);
     expect(readdirSync(join(env.BRIG_HOME, "snapshots"))).toHaveLength(1);

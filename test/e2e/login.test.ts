@@ -252,7 +252,9 @@ describe("brig login", () => {
     const done = await run(["login", "--api-key"], { input: key, env: { OPENAI_API_KEY: "sk-other" } });
     expect(done.stderr).toContain("OPENAI_API_KEY is set and is used instead of this login");
     const status = await run(["login", "status"], { env: { OPENAI_API_KEY: "sk-other" } });
-    expect(status.stdout).toMatch(/^logged in with the API key in OPENAI_API_KEY\nnot used meanwhile: /);
+    expect(status.stdout).toMatch(
+      /^logged in with the API key in OPENAI_API_KEY\nalso stored, but not used while OPENAI_API_KEY is set: /,
+    );
   });
 
   it.each([

@@ -58,7 +58,7 @@ describe("brig port, with a sandbox of another process", () => {
     const again = await place.run("port", "--close", String(port));
     expect([again.exitCode, again.stderr]).toEqual([
       2,
-      expect.stringContaining(`no sandbox has port ${port}`),
+      expect.stringContaining(`port ${port} of this machine leads to no sandbox`),
     ]);
   });
 

@@ -19,7 +19,7 @@ export interface AttackFlags extends LimitFlags {
 
 export function addAttackOptions(command: Command): Command {
   return addLimitOptions(command.optionsGroup("Attempts against a sandbox:"))
-    .option("--attack", "attempt what a sandbox refuses, in one of yours, and say what held")
+    .option("--attack", "start a sandbox, try in it what it must refuse, and report what it refused")
     .addOption(
       new Option(
         "-s, --sandbox <mode>",

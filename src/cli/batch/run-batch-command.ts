@@ -34,8 +34,9 @@ export async function runBatchCommand(
   flags: BatchFlags,
   context: CliContext,
 ): Promise<void> {
-  const { config, warnings } = await loadConfig(context.environment, configChoice(flags, context));
-  for (const warning of warnings) await say(context.stderr, `brig: ${neutraliseLine(warning)}\n`);
+  const { config, warnings, notes } = await loadConfig(context.environment, configChoice(flags, context));
+  for (const sentence of [...warnings, ...notes])
+    await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
   const { agent, options: agentOptions } = await chosenAgent(flags, { config, context });
   const { tasks, origins } = await chosenTasks(paths, flags, context);
   if (flags.dryRun === true) return await printPlan(tasks, flags, context);

@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
-import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import { findSession } from "../../session/read/session-index.js";
 import type { CliContext } from "../context.js";
@@ -11,7 +10,7 @@ import { durationArgument } from "../setup/option-values.js";
 import { addContainerOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
 import { outcomeAsJson } from "./bisect-json.js";
 import { bisectStates } from "./bisect-states.js";
-import { foundText, notFoundText, stateText, triedText } from "./bisect-text.js";
+import { beginningText, foundText, notFoundText, stateText, triedText } from "./bisect-text.js";
 import { stepBefore } from "./go-on.js";
 import { expectedTries } from "./search.js";
 import { readSessionStates, type SessionState } from "./session-states.js";
@@ -77,10 +76,7 @@ async function bisect({ session, argv }: Target, flags: BisectFlags, context: Cl
   const file = session === null ? await lastSession(context) : await findSession(brigHome, session);
   const { workspace, states, image } = await readSessionStates(file, { brigHome, signal });
   const tryCount = 2 + expectedTries(states.length - 2);
-  await say(
-    stderr,
-    `brig: ${states.length} states of ${neutraliseLine(workspace)} were kept; about ${tryCount} tries are needed\n`,
-  );
+  await say(stderr, beginningText({ workspace, states }, { tryCount }));
   const { connectEngine } = await import("../../docker/connect.js");
   const options: TryOptions = {
     argv,

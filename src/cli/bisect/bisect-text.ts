@@ -4,7 +4,7 @@ import { clipped } from "../../output/cut-text.js";
 import { lastLines } from "../../output/line-fold.js";
 import { callTitle, changedText } from "../display/call-text.js";
 import type { BisectOutcome, Tried } from "./bisect-states.js";
-import type { SessionState, StateOrigin } from "./session-states.js";
+import type { SessionState, SessionStates, StateOrigin } from "./session-states.js";
 import type { Attempt } from "./try-state.js";
 
 const CALL_CHARS = 200;
@@ -12,7 +12,7 @@ const PATHS_CHARS = 400;
 /** How much of the command's output says why a search has ended early. */
 const SHOWN_LINES = 20;
 
-/** One line about an attempt, such as "after step 7 it fails: exit 1, 1.2 s". */
+/** One line about an attempt, such as "after call 3 of 5 (step 7) it fails: exit 1, 1.2 s". */
 export function triedText({ state, attempt }: Tried): string {
   return `${stateText(state)} ${attemptText(attempt)}\n`;
 }
@@ -32,13 +32,17 @@ export function stateText({ point, origin }: SessionState): string {
   }
 }
 
-function stepText({ change, agent }: StateOrigin & { kind: "step" }): string {
-  const step = change.call === null ? `/undo before step ${change.step}` : `step ${change.step}`;
-  return agent === null ? step : `${step} of the agent ${neutraliseLine(agent.nickname ?? agent.id)}`;
+/** Calls are counted, since steps are also messages, and calls that changed nothing. A step is what `brig resume --at` takes. */
+function stepText({ change, agent, turn }: StateOrigin & { kind: "step" }): string {
+  const step =
+    agent === null
+      ? `step ${change.step}`
+      : `step ${change.step} of the agent ${neutraliseLine(agent.nickname ?? agent.id)}`;
+  return turn === null ? `/undo before ${step}` : `call ${turn.number} of ${turn.count} (${step})`;
 }
 
 function attemptText(attempt: Attempt): string {
-  if (attempt.kind === "not-made") return `nothing can be tried: ${neutraliseLine(attempt.error.message)}`;
+  if (attempt.kind === "not-made") return `it cannot be tried: ${neutraliseLine(attempt.error.message)}`;
   const { exitCode, timedOut, outOfMemory, durationMs } = attempt.status;
   const verdicts = {
     good: "it passes",
@@ -83,6 +87,18 @@ function detailsText(state: SessionState, { isNamed }: { isNamed: boolean }): st
   return lines.map((line) => `  ${line}\n`).join("");
 }
 
+/** What the search has before it. For standard error. */
+export function beginningText(
+  { workspace, states }: Pick<SessionStates, "workspace" | "states">,
+  { tryCount }: { tryCount: number },
+): string {
+  const calls = states.filter(({ origin }) => origin.kind === "step" && origin.turn !== null).length;
+  const others = states.length - 1 - calls;
+  const changed = `${calls} ${calls === 1 ? "call" : "calls"} changed ${neutraliseLine(workspace)}`;
+  const more = others === 0 ? "" : `, and something else did ${others === 1 ? "once" : `${others} times`}`;
+  return `brig: ${changed}${more}; about ${tryCount} tries are needed\n`;
+}
+
 /** Why nothing was found. For standard error. */
 export function notFoundText(kind: Exclude<BisectOutcome["kind"], "found">, last: Tried | undefined): string {
   const output = last?.attempt.kind === "ran" ? lastLines(last.attempt.output, SHOWN_LINES).lines : [];
@@ -101,5 +117,6 @@ const hints = {
   "fails-at-start": "it must pass in the state that the session began with; -v shows all that it prints",
   "passes-at-end": "it must fail in the last state of the session, and exit with a code from 1 to 127",
   "cannot-judge": "exit code 125 means that it cannot say; -v shows all that it prints",
-  stopped: "a command that takes too long fails with --timeout; -v shows all that it prints",
+  stopped:
+    "to count a try that takes too long as failed: --timeout TIME; -v shows all that the command prints",
 } as const;

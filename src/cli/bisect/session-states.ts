@@ -20,8 +20,11 @@ export type StateOrigin =
   | { kind: "start" }
   /** The session was resumed, with a workspace of its own that began where the one before had ended. */
   | { kind: "resumed" }
-  /** A call of the session or of one of its agents, or what the user undid; `agent` is null for the session. */
-  | { kind: "step"; change: ChangingStep; agent: StepOfAgent["agent"] | null }
+  /**
+   * A call of the session or of one of its agents, or what the user undid. `agent` is null for the session, `turn` for
+   * what was undone.
+   */
+  | { kind: "step"; change: ChangingStep; agent: StepOfAgent["agent"] | null; turn: CallTurn | null }
   /** No session says what it was, as for a program that went on in the background. */
   | { kind: "unknown" };
 
@@ -33,6 +36,12 @@ export interface SessionStates {
   image: string | null;
   /** At least two. */
   states: readonly SessionState[];
+}
+
+/** Which of the calls that changed the workspace it was, from 1, of all of them. */
+interface CallTurn {
+  number: number;
+  count: number;
 }
 
 /**
@@ -64,15 +73,26 @@ export async function readSessionStates(
   const ofAgents = isComplete ? new Map<string, StepOfAgent>() : await agentSteps(id, { brigHome, signal });
   const originOf = (key: string): StateOrigin => {
     const own = steps.get(key);
-    if (own !== undefined) return { kind: "step", change: own, agent: null };
+    if (own !== undefined) return { kind: "step", change: own, agent: null, turn: null };
     const found = ofAgents.get(key);
-    return found === undefined ? { kind: "unknown" } : { kind: "step", ...found };
+    return found === undefined ? { kind: "unknown" } : { kind: "step", ...found, turn: null };
   };
   const states = stored.flatMap(({ snapshot, points }, at): SessionState[] => [
     { snapshot, point: 0, origin: { kind: at === 0 ? "start" : "resumed" } },
     ...points.map(({ point }) => ({ snapshot, point, origin: originOf(stateKey(snapshot, point)) })),
   ]);
-  return { workspace: first.workspace, image: trees.image, states };
+  return { workspace: first.workspace, image: trees.image, states: withTurns(states) };
+}
+
+function withTurns(states: readonly SessionState[]): SessionState[] {
+  const isOfCall = ({ origin }: SessionState) => origin.kind === "step" && origin.change.call !== null;
+  const count = states.filter(isOfCall).length;
+  let number = 0;
+  return states.map((state) => {
+    if (state.origin.kind !== "step" || !isOfCall(state)) return state;
+    number += 1;
+    return { ...state, origin: { ...state.origin, turn: { number, count } } };
+  });
 }
 
 /** A workspace that the session has had. */

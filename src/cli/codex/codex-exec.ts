@@ -79,5 +79,6 @@ function callerDefaults({ ignoreUserConfig }: CodexFlags, { environment }: CliCo
     mode: "read-only",
     originator: environment.variables.CODEX_INTERNAL_ORIGINATOR_OVERRIDE,
     ignoresUserConfig: ignoreUserConfig === true,
+    toleratesAddDirs: true,
   };
 }

@@ -20,7 +20,7 @@ const description =
 /** Runs a command line that was written for `codex`. Resolves to the exit status of a failure, or to null. */
 export async function runCodexProgram(argv: string[], context: CliContext): Promise<number | null> {
   const isUsable = environmentProblem(context) === null;
-  return await runProgram(optionsAfterCommand(argv), {
+  return await runProgram(oneImageEach(optionsAfterCommand(argv)), {
     context: isUsable ? { ...context, environment: withCodexKey(context.environment) } : context,
     commands,
     program: { name: "brig-codex", description },
@@ -34,6 +34,32 @@ export function optionsAfterCommand(argv: readonly string[]): string[] {
   const at = argv.findIndex((word) => word === "exec" || word === "e");
   if (at < 0 || argv.slice(0, at).includes("--")) return [...argv];
   return ["exec", ...argv.slice(0, at), ...argv.slice(at + 1)];
+}
+
+/**
+ * Gives each image an option of its own. As in Codex, `--image` takes all words up to the next option, and one alone
+ * after `resume`. A `-` is no image: it says that the prompt is on standard input.
+ */
+export function oneImageEach(argv: readonly string[]): string[] {
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  const read: string[] = [];
+  for (let at = 0; at < end; at++) {
+    const word = argv[at] ?? "";
+    if (word !== "-i" && word !== "--image") {
+      read.push(word);
+      continue;
+    }
+    const images = imagesAfter(argv.slice(at + 1, end), { isOne: read.includes("resume") });
+    // Without one, the option lacks its argument, and that is told.
+    read.push(...(images.length === 0 ? [word] : images.map((image) => `--image=${image}`)));
+    at += images.length;
+  }
+  return [...read, ...argv.slice(end)];
+}
+
+function imagesAfter(words: readonly string[], { isOne }: { isOne: boolean }): readonly string[] {
+  const next = words.findIndex((word) => word.startsWith("-"));
+  return words.slice(0, next < 0 ? words.length : next).slice(0, isOne ? 1 : undefined);
 }
 
 /** As in Codex, `CODEX_API_KEY` takes precedence over `OPENAI_API_KEY`. */

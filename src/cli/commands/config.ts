@@ -36,7 +36,7 @@ async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> 
   const loaded = await loadConfig(context.environment, configChoice(flags, context));
   const values = describeConfig(loaded);
   if (flags.json === true) return await writeJson(context.stdout, asJson(loaded, values));
-  for (const warning of loaded.warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
+  for (const sentence of remarks(loaded)) await say(context.stderr, `brig: ${neutralise(sentence)}\n`);
   const rows = values.map((value) => [value.key, shownValue(value), describeSource(value.source)]);
   await writeTable(context.stdout, [["KEY", "VALUE", "FROM"], ...rows]);
 }
@@ -47,12 +47,16 @@ function shownValue({ value, remark }: DescribedValue): string {
   return remark === null ? "–" : `(${remark})`;
 }
 
-function asJson({ file, warnings }: LoadedConfig, values: readonly DescribedValue[]): object {
+function remarks({ warnings, notes }: LoadedConfig): string[] {
+  return [...warnings, ...notes];
+}
+
+function asJson(loaded: LoadedConfig, values: readonly DescribedValue[]): object {
   const entries = values.map(({ key, value, remark, source }) => [
     key,
     { value: value ?? null, ...(remark === null ? {} : { remark }), source },
   ]);
-  return { file, warnings, values: Object.fromEntries(entries) };
+  return { file: loaded.file, warnings: remarks(loaded), values: Object.fromEntries(entries) };
 }
 
 async function showPath({ json }: { json?: boolean }, { environment, stdout }: CliContext): Promise<void> {

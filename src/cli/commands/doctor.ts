@@ -18,7 +18,10 @@ interface DoctorFlags extends AttackFlags {
 
 export function defineDoctor(command: Command, context: CliContext): void {
   command
-    .option("-v, --verbose", "list each known vulnerability, or the control of each attempt")
+    .option(
+      "-v, --verbose",
+      "list each known vulnerability; with --attack, also how each attempt went without protection",
+    )
     .option("--json", "print the result as JSON");
   addAttackOptions(command).action(async (flags: DoctorFlags) => {
     if (flags.attack === true) {

@@ -53,10 +53,11 @@ async function replay(given: string | undefined, flags: ReplayFlags, context: Cl
   const { stdout, signal, cwd } = context;
   if (flags.workspace === "overlay")
     throw refused(
-      "a replay needs no copy-on-write workspace: it works on a copy, unless --in-place is given",
+      "a replay cannot use --workspace overlay: it works on a copy of its own, or with --in-place on the directory itself",
       "leave out --workspace",
     );
-  if (flags.git !== undefined) throw refused("a replay brings no commits to this machine", "leave out --git");
+  if (flags.git !== undefined)
+    throw refused("a replay cannot use --git: its commits would not be kept", "leave out --git");
   const recording = await readRecording(await chosenFile(given, flags, context), { signal });
   if (recording.segments.length === 0)
     throw new BrigError("the session made no tool calls, so there is nothing to run again", {

@@ -150,7 +150,7 @@ async function finish(
   if (trouble !== null) await say(context.stderr, `brig: ${neutralise(trouble)}\n`);
   if (result.status === "interrupted") {
     // Without a signal, the answer to a question ended the turn.
-    const ended = new BrigError("the turn was ended", { code: "aborted" });
+    const ended = new BrigError("an answer to a question of the agent ended the turn", { code: "aborted" });
     if (flags.json !== true) throw context.signal.reason ?? ended;
     context.setExitStatus(context.interruption()?.exitStatus ?? 130);
     return;

@@ -49,7 +49,7 @@ function changedHosts(argument: string, hosts: readonly string[]): ChangedHosts 
   const [verb = "", host = "", ...more] = argument.split(/\s+/);
   if (verb === "none" && host === "") return { kind: "changed", hosts: [] };
   if ((verb !== "allow" && verb !== "deny") || host === "" || more.length > 0)
-    return { kind: "refused", reason: "this is no change of the network" };
+    return { kind: "refused", reason: `/network ${argument} cannot be understood` };
   const pattern = normalPattern(host);
   if (pattern.kind === "refused") return pattern;
   const others = hosts.filter((entry) => entry !== pattern.text);

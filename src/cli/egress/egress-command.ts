@@ -46,7 +46,9 @@ async function listEgress(
   }
   if (entries.length > 0) return await writeTable(stdout, [egressHeader, ...entries.map(egressRow)]);
   const none =
-    denied && all.length > 0 ? "nothing was refused" : "no attempts were recorded: this needs an allow-list";
+    denied && all.length > 0
+      ? "nothing was refused"
+      : "no attempts were recorded, which needs a session with --network allowlist:HOST,… or --network learn";
   await say(stderr, `brig: ${none}\n`);
 }
 

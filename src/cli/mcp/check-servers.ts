@@ -19,7 +19,7 @@ export async function checkServers(
   flags: Parameters<typeof resolveRun>[0],
   context: CliContext,
 ): Promise<Map<string, CheckedServer>> {
-  const run = await resolveRun(flags, context, { usualApproval: "never" });
+  const run = await resolveRun(flags, context, { usualApproval: "never", beginsSession: false });
   const only = { ...run, config: { ...run.config, mcp_servers: withoutRequired(servers) } };
   const open = await serverOpener(only, context);
   if (open === null) return new Map();

@@ -90,9 +90,9 @@ async function closePort(hostPort: number, { json }: PortFlags, context: CliCont
   const listed = (await openPorts(environment.brigHome)).find(({ port }) => port === hostPort);
   const owner = (await runningSandboxes(context)).find(({ sandbox }) => sandbox === listed?.sandbox);
   const unknown = () =>
-    new BrigError(`no sandbox has port ${hostPort} of this machine`, {
+    new BrigError(`port ${hostPort} of this machine leads to no sandbox`, {
       code: "session.unknown",
-      hint: "brig port lists the ports",
+      hint: "brig port lists the ports that do",
     });
   if (owner === undefined) throw unknown();
   const reply = await askOwner(owner, { kind: "close", hostPort }, signal);
@@ -103,9 +103,9 @@ async function closePort(hostPort: number, { json }: PortFlags, context: CliCont
 }
 
 function unexpected(): BrigError {
-  return new BrigError("the process that owns the sandbox answered something else", {
+  return new BrigError("the brig that runs the sandbox gave an answer that this brig does not understand", {
     code: "sandbox.port-failed",
-    hint: "it may be another version of brig",
+    hint: "it may be of another version; end it, and start the sandbox again",
   });
 }
 

@@ -4,7 +4,7 @@ import type { ApprovalAnswer, Approver } from "../../agent/approvals/approvals.j
 import { breakBetweenWords } from "../../lib/terminal/break-columns.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
-import type { InputStream, OutputStream } from "../context.js";
+import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import { terminalSize } from "../terminal-session.js";
 import {
@@ -22,21 +22,23 @@ export interface TerminalApproverOptions {
 }
 
 const SETTLE_MS = 150;
+const PROMPT = "  Answer (Enter is no): ";
 
 /**
  * Asks for approval on standard error. A single key answers. Enter and the end of the input mean no; Escape
- * and ctrl-C mean no and end the turn. Discards what was typed before the question was shown.
+ * and ctrl-C mean no and end the turn. Ctrl-Z suspends brig, and the question goes on. Discards what was typed before
+ * the question was shown.
  */
 export function terminalApprover(
-  streams: { stdin: InputStream; stderr: OutputStream },
+  terminal: Pick<CliContext, "stdin" | "stderr" | "suspend">,
   { usesColour, settleMs = SETTLE_MS }: TerminalApproverOptions,
 ): Approver {
   return {
     async ask(request, { signal }) {
-      const { stdin, stderr } = streams;
+      const { stderr } = terminal;
       const size = terminalSize(stderr);
       const { lines, choices } = approvalQuestion(request, { columns: size.cols });
-      await using keys = openKeys(stdin);
+      await using keys = openKeys(terminal);
       await keys.discard(settleMs, signal);
       const shown = [
         "",
@@ -44,9 +46,13 @@ export function terminalApprover(
         ...choices.flatMap(({ key, label }) => choiceLines({ key, label }, size.cols)),
         ...choiceLines({ key: "esc", label: "no, and end the turn" }, size.cols),
       ];
-      await write(stderr, `${shown.join("\n")}\n  Answer (Enter is no): `);
+      await write(stderr, `${shown.join("\n")}\n${PROMPT}`);
       try {
-        const answer = await readAnswer(keys, { choices, signal });
+        const answer = await readAnswer(keys, {
+          choices,
+          signal,
+          onContinued: () => write(stderr, `\n${PROMPT}`),
+        });
         await write(stderr, `${answerText(answer)}\n`);
         return answer;
       } catch (error) {
@@ -78,12 +84,20 @@ function answerText(answer: ApprovalAnswer): string {
 
 async function readAnswer(
   keys: Keys,
-  { choices, signal }: { choices: readonly ApprovalChoice[]; signal: AbortSignal | undefined },
+  {
+    choices,
+    signal,
+    onContinued,
+  }: { choices: readonly ApprovalChoice[]; signal: AbortSignal | undefined; onContinued(): Promise<void> },
 ): Promise<ApprovalAnswer> {
   for (;;) {
     const typed = await keys.next(signal);
     if (typed === null || typed === "\r" || typed === "\n" || typed === "\u0004") return answerOfEnter;
-    if (typed === "\u001b" || typed === "\u0003") return answerOfEscape;
+    if (typed === "\u001b" || typed === "\u0003" || typed === "\u001c") return answerOfEscape;
+    if (typed === "\u001a") {
+      keys.suspend();
+      await onContinued();
+    }
     // The letter may be followed by Enter. Anything longer, such as a paste, is no answer.
     const letter = typed.replace(/[\r\n]$/, "").toLowerCase();
     const choice = choices.find(({ key }) => key === letter);
@@ -96,10 +110,12 @@ interface Keys extends AsyncDisposable {
   next(signal: AbortSignal | undefined): Promise<string | null>;
   /** Discards the input of the next `ms` milliseconds. */
   discard(ms: number, signal: AbortSignal | undefined): Promise<void>;
+  /** Returns when the job is continued. The shell has the terminal meanwhile, as it was before. */
+  suspend(): void;
 }
 
 /** Reads key by key and without echo until it is disposed. */
-function openKeys(stdin: InputStream): Keys {
+function openKeys({ stdin, suspend }: Pick<CliContext, "stdin" | "suspend">): Keys {
   const typed: string[] = [];
   const changes = new EventEmitter();
   let isOver = stdin.readableEnded;
@@ -128,6 +144,11 @@ function openKeys(stdin: InputStream): Keys {
     async discard(ms, signal) {
       await pause(ms, signal);
       typed.length = 0;
+    },
+    suspend() {
+      if (isRaw) stdin.setRawMode?.(false);
+      suspend();
+      if (isRaw) stdin.setRawMode?.(true);
     },
     [Symbol.asyncDispose]() {
       stdin.off("data", take);

@@ -20,8 +20,8 @@ import { openRunner } from "./worker-runner.js";
 export async function runWorkerCommand(flags: WorkerFlags, context: CliContext): Promise<void> {
   const { environment, signal, stdout, stderr } = context;
   const store = await openResults(flags, context);
-  const { config, warnings } = await loadConfig(environment, configChoice(flags, context));
-  for (const warning of warnings) await say(stderr, `brig: ${visibleLine(warning)}\n`);
+  const { config, warnings, notes } = await loadConfig(environment, configChoice(flags, context));
+  for (const sentence of [...warnings, ...notes]) await say(stderr, `brig: ${visibleLine(sentence)}\n`);
   const engine = await connectEngine({ env: environment });
   await using opened = await openQueue(flags, context);
   const images = openBatchImages(flags, { engine, config, context });

@@ -52,8 +52,9 @@ at once. Either way all sandboxes are removed.`;
 async function serve(paths: readonly string[], flags: ServeFlags, context: CliContext): Promise<void> {
   const clients = await servedClients(flags, context);
   const tasks = paths.length === 0 ? [] : await servedTasks(paths, context);
-  const { config, warnings } = await loadConfig(context.environment, configChoice(flags, context));
-  for (const warning of warnings) await say(context.stderr, `brig: ${neutraliseLine(warning)}\n`);
+  const { config, warnings, notes } = await loadConfig(context.environment, configChoice(flags, context));
+  for (const sentence of [...warnings, ...notes])
+    await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
   const usualAgent = await openUsualAgent(flags, { config, context });
   const directory = await mkdtemp(join(tmpdir(), "brig-serve-"));
   try {

@@ -12,7 +12,10 @@ import { configuredGates } from "../setup/tool-settings.js";
 
 /** The sandboxed tools for MCP clients. Errors: those of `resolveRun`, before a client is served. */
 export async function toolClients(flags: AgentFlags, context: CliContext): Promise<OpenClient> {
-  const { config, sandbox, setting } = await resolveRun(flags, context, { usualApproval: "never" });
+  const { config, sandbox, setting } = await resolveRun(flags, context, {
+    usualApproval: "never",
+    beginsSession: true,
+  });
   const { policy } = sandbox.policy;
   const { environment, stderr } = context;
   const { serveTools } = await import("../../mcp/server/tools/serve-tools.js");

@@ -33,6 +33,8 @@ export interface CallerDefaults {
   originator?: string | undefined;
   /** Whether to skip the config.toml of $BRIG_HOME and $CODEX_HOME. */
   ignoresUserConfig?: boolean | undefined;
+  /** Whether --add-dir under a policy that takes no such directories is a warning. Default: an error. */
+  toleratesAddDirs?: boolean | undefined;
 }
 
 export function addAgentOptions(command: Command): Command {

@@ -110,6 +110,7 @@ export async function prepareAgent(
   const earlierWorkspace = use.earlier?.workspace ?? null;
   const run = await resolveRun(await withSessionWorkspace(flags, earlierWorkspace, context), context, {
     usualApproval: use.hasManyTurns ? "on-request" : "never",
+    beginsSession: use.earlier === undefined,
   });
   const { config, sandbox, setting } = run;
   const isOverlay = config.workspace_kind === "overlay" && sandbox.workspace !== null;

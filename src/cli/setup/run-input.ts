@@ -14,7 +14,8 @@ const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
   const { stdin } = context;
   const isFromInput = argument === undefined || argument === "-";
-  if (!isFromInput && argument.trim() === "") throw noPrompt("the argument is empty");
+  if (!isFromInput && argument.trim() === "")
+    throw noPrompt("the argument is empty; say in it what to do, or leave it out and pipe the prompt in");
   if (stdin.isTTY === true) {
     if (!isFromInput) return argument;
     throw noPrompt("give one as an argument, or pipe it in");
@@ -24,7 +25,8 @@ export async function readPrompt(argument: string | undefined, context: CliConte
     return more === "" ? argument : `${argument}\n\n<stdin>\n${more}\n</stdin>`;
   }
   const prompt = await readText(context, "reading the prompt from standard input");
-  if (prompt.trim() === "") throw noPrompt("standard input is empty");
+  if (prompt.trim() === "")
+    throw noPrompt("standard input is empty; pipe the prompt in, or give it as an argument");
   return prompt;
 }
 

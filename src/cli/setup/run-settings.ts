@@ -34,13 +34,13 @@ export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
 }
 
 /**
- * Prints warnings to stderr. Errors: `config.invalid`, and those of a sandbox that need no engine to be
+ * Prints warnings to stderr, and notes where a session begins. Errors: `config.invalid`, and those of a sandbox that need no engine to be
  * found.
  */
 export async function resolveRun(
   flags: AgentFlags,
   context: CliContext,
-  { usualApproval }: { usualApproval: ApprovalPolicy },
+  { usualApproval, beginsSession }: { usualApproval: ApprovalPolicy; beginsSession: boolean },
 ): Promise<RunSettings> {
   const { environment, stderr } = context;
   // First, so that the error for a wrong flag names the flag rather than its key in the configuration.
@@ -49,6 +49,7 @@ export async function resolveRun(
     config: configured,
     sources,
     warnings,
+    notes,
   } = await loadConfig(environment, {
     ...configChoice(flags, context),
     ignoresUserFile: flags.caller?.ignoresUserConfig,
@@ -56,11 +57,13 @@ export async function resolveRun(
     ...(flags.workspace === "none" ? { workspace: undefined } : {}),
     flags: configuredFlags({ ...flags, policy: flagged.policyFile }),
   });
-  for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
+  for (const sentence of [...warnings, ...(beginsSession ? notes : [])])
+    await say(stderr, `brig: ${neutralise(sentence)}\n`);
   const config = withUsualMode(configured, flags.caller);
-  const sandbox = await withProjectHosts(
-    await checkedSettings(await resolveSettings(withConfiguration(flagged, config, context))),
-  );
+  const resolved = await resolveSettings(withConfiguration(flagged, config, context));
+  const settings =
+    flags.caller?.toleratesAddDirs === true ? await withUsableDirectories(resolved, context) : resolved;
+  const sandbox = await withProjectHosts(await checkedSettings(settings));
   return {
     config,
     sources,
@@ -73,6 +76,22 @@ export async function resolveRun(
       timezone: environment.timezone,
     },
   };
+}
+
+/** As in Codex, directories that the policy cannot make writable are left out, and that is said. */
+async function withUsableDirectories(
+  settings: SandboxSettings,
+  { stderr }: CliContext,
+): Promise<SandboxSettings> {
+  const {
+    addDirs,
+    policy: { name, policy },
+  } = settings;
+  if (addDirs.length === 0 || policy.overrides.writableRoots) return settings;
+  const hint = "use --sandbox workspace-write for commands to write there";
+  const warning = `--add-dir has no effect under the policy ${name} (${addDirs.join(", ")}); ${hint}`;
+  await say(stderr, `brig: ${neutralise(warning)}\n`);
+  return { ...settings, addDirs: [] };
 }
 
 /** The same run in another mode. Errors: those of `resolveRun` about the sandbox. */

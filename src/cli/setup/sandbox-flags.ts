@@ -66,12 +66,15 @@ export function addContainerOptions(command: Command): Command {
 export function setupOption(): Option {
   return new Option(
     "--setup <command>",
-    "a command for sh that runs before; the command runs only if it succeeds",
+    "a shell command that prepares the sandbox first; if it fails, nothing else is run",
   );
 }
 
 export function setupNetworkOption(): Option {
-  return new Option("--setup-network <setting>", "what --setup reaches (default: the same as --network)");
+  return new Option(
+    "--setup-network <setting>",
+    "the network of the --setup command (default: that of --network)",
+  );
 }
 
 export const READS_ONLY_EGRESS =

@@ -1,3 +1,8 @@
+const BEGINS = "a sandbox begins with the command that needs it: brig run, brig exec, brig shell";
+const ENDS =
+  "a sandbox ends with the command that opened it, so end that; to remove what --keep has kept: brig gc --kept";
+const LISTS = "to list sessions: brig sessions; running sandboxes: brig ps; images: brig image ls";
+
 /** Commands of Docker and Codex that brig calls otherwise, and what to say to somebody who tries them. */
 export const familiarCommands: Readonly<Record<string, string>> = {
   rm: "to delete a session: brig sessions delete ID; to remove containers that were left behind: brig gc",
@@ -9,6 +14,16 @@ export const familiarCommands: Readonly<Record<string, string>> = {
   images: "to list the images: brig image ls",
   version: "to see the version: brig --version",
   fork: "to copy a session: brig sessions fork ID",
+  list: LISTS,
+  ls: LISTS,
+  create: BEGINS,
+  start: BEGINS,
+  up: BEGINS,
+  stop: ENDS,
+  kill: ENDS,
+  down: ENDS,
+  attach: "nothing can enter a running sandbox from outside; for a shell in a new one: brig shell",
+  cp: "files go in and out through the current directory, in which a sandbox works; for another one: -C DIR, --add-dir DIR",
 };
 
 /** What to do instead of a command that brig calls otherwise. Null if there is nothing to say. */

@@ -8,17 +8,25 @@ import { hintForOption } from "./familiar-options.js";
 export function usageError(error: CommanderError, command: Command): BrigError | null {
   if (error.exitCode === 0) return null;
   const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");
-  return new BrigError(message, {
+  const known = familiarHint(error, command);
+  return new BrigError(known === null ? message : withoutGuess(message), {
     code: "usage.invalid",
-    hint: hintFor(error, command),
+    hint: hintFor(error, { command, known }),
     cause: error,
   });
 }
 
-function hintFor(error: CommanderError, command: Command): string {
+/** Commander guesses a word of similar letters, such as setup for stop. */
+function withoutGuess(message: string): string {
+  return message.replace(/\n\(Did you mean [^\n]*$/, "");
+}
+
+function hintFor(
+  error: CommanderError,
+  { command, known }: { command: Command; known: string | null },
+): string {
   if (isPrompt(error, command)) return "to run a prompt: brig run PROMPT";
   const see = `see: ${pathOf(command)} --help`;
-  const known = familiarHint(error, command);
   return known === null ? see : `${known}; ${see}`;
 }
 

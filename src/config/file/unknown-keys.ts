@@ -17,8 +17,8 @@ export function unknownKeyWarnings(tree: SettingTree): string[] {
   });
 }
 
-/** One warning for all keys of Codex that brig ignores, except for `notice`, which Codex sets by itself. */
-export function unusedKeyWarnings(trees: readonly SettingTree[]): string[] {
+/** One sentence for all keys of Codex that brig ignores, except for `notice`, which Codex sets by itself. */
+export function unusedKeyNotes(trees: readonly SettingTree[]): string[] {
   const names = new Set(trees.flatMap((tree) => unusedKeys(tree)));
   names.delete("notice");
   if (names.size === 0) return [];

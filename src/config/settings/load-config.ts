@@ -6,7 +6,7 @@ import { type Config, configSchema } from "../config-schema.js";
 import type { Environment } from "../env.js";
 import { readConfigFile, resolvePaths } from "../file/config-file.js";
 import { chosenProfile } from "../file/profile.js";
-import { unknownKeyWarnings, unusedKeyWarnings } from "../file/unknown-keys.js";
+import { unknownKeyWarnings, unusedKeyNotes } from "../file/unknown-keys.js";
 import { readWorkspaceFile, type WorkspaceReader } from "../file/workspace-file.js";
 import { wrongValues } from "../file/wrong-value.js";
 import { shellEnvironmentWarnings } from "../shell-environment.js";
@@ -49,6 +49,8 @@ export interface LoadedConfig {
   file: string | null;
   /** Sentences for the user. They contain untrusted text: neutralise them before printing. */
   warnings: readonly string[];
+  /** The same of what is no mistake: to be said once a session, when it begins. */
+  notes: readonly string[];
   /** The source of each value, by its key in TOML syntax. A default has no entry. */
   sources: ReadonlyMap<string, ConfigSource>;
 }
@@ -89,10 +91,10 @@ export async function loadConfig(
       ...unknownKeyWarnings(fileTree),
       ...unknownKeyWarnings(overrides),
       ...profile.warnings,
-      ...unusedKeyWarnings([fileTree, profile.tree, overrides]),
       ...shellEnvironmentWarnings(config, tree),
       ...warnings,
     ],
+    notes: unusedKeyNotes([fileTree, profile.tree, overrides]),
     sources: sourcesOf(tree),
   };
 }

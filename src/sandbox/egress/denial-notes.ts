@@ -5,15 +5,29 @@ import type { CallCause } from "../../output/call-cause.js";
 interface Denied {
   /** Null for a name that was looked up: datagrams do not say whose they are. */
   channel: number | null;
+  /** The host and port that were asked for. */
+  target: string;
   sentence: string;
-  cause: CallCause;
+  cause: CallCause & { kind: "network-rule" };
+  /** Of the last one. */
   atMs: number;
+  /** How often it was refused. */
+  count: number;
 }
 
 /** Of one sandbox. Older ones are forgotten, since their commands have most likely ended. */
 const MAX_KEPT = 500;
 /** Of one command, each once. */
 const MAX_SHOWN = 10;
+/** In one line. */
+const MAX_IN_LINE = 5;
+
+interface RanCommand {
+  channel: number;
+  startedAtMs: number;
+  /** A person sees its output; the program may have run for hours. */
+  isOnTerminal: boolean;
+}
 
 /** What the allow-list has refused, for the output of the commands that tried it. */
 export class DenialNotes {
@@ -21,29 +35,67 @@ export class DenialNotes {
 
   add({ outcome, owner, host, port, startedAtMs }: EgressAttempt): void {
     if (outcome.kind !== "denied") return;
-    const shown = port === null ? host : `${host}:${port}`;
-    const sentence = describeDenial(outcome.denial, shown);
-    const cause: CallCause = { kind: "network-rule", host, port, denial: outcome.denial.kind };
-    this.#denied.push({ channel: owner?.channel ?? null, sentence, cause, atMs: startedAtMs });
+    const target = port === null ? host : `${host}:${port}`;
+    const sentence = describeDenial(outcome.denial, target);
+    const channel = owner?.channel ?? null;
+    const known = this.#denied.find((one) => one.channel === channel && one.sentence === sentence);
+    // Names that were looked up are not added up, since each may be another command's.
+    if (known !== undefined && channel !== null) {
+      known.count += 1;
+      known.atMs = startedAtMs;
+      return;
+    }
+    const cause = { kind: "network-rule", host, port, denial: outcome.denial.kind } as const;
+    this.#denied.push({ channel, target, sentence, cause, atMs: startedAtMs, count: 1 });
     if (this.#denied.length > MAX_KEPT) this.#denied = this.#denied.slice(-MAX_KEPT / 2);
   }
 
   /** Without names that were looked up, since it is not known by which command. Each is there once. */
   causesFor(channel: number): CallCause[] {
     const own = this.#denied.filter((one) => one.channel === channel);
-    return [...new Map(own.map(({ sentence, cause }) => [sentence, cause])).values()].slice(0, MAX_SHOWN);
+    return own.map(({ cause }) => cause).slice(0, MAX_SHOWN);
   }
 
   /** For the end of a command's output; empty if nothing was refused. */
-  textFor(command: { channel: number; startedAtMs: number }): string {
-    const own = this.#denied.filter(
-      ({ channel, atMs }) => channel === command.channel || (channel === null && atMs >= command.startedAtMs),
-    );
-    const sentences = [...new Set(own.map(({ sentence }) => sentence))];
-    if (sentences.length === 0) return "";
-    const left = sentences.length - MAX_SHOWN;
-    const more = left > 0 ? [`and ${left} more`] : [];
-    const lines = [...sentences.slice(0, MAX_SHOWN), ...more].map((one) => `  ${one}`);
-    return `\n[brig refused connections. Only the user can allow them, with --network:\n${lines.join("\n")}]\n`;
+  textFor(command: RanCommand): string {
+    const denied = this.#deniedTo(command);
+    if (denied.length === 0) return "";
+    return command.isOnTerminal ? `\n[${inOneLine(denied)}]\n` : `\n[${inLines(denied)}]\n`;
   }
+
+  #deniedTo({ channel, startedAtMs }: RanCommand): Denied[] {
+    const own = this.#denied.filter(
+      (one) => one.channel === channel || (one.channel === null && one.atMs >= startedAtMs),
+    );
+    const bySentence = new Map<string, Denied>();
+    for (const one of own) {
+      const count = one.count + (bySentence.get(one.sentence)?.count ?? 0);
+      bySentence.set(one.sentence, { ...one, count });
+    }
+    return [...bySentence.values()];
+  }
+}
+
+function inLines(denied: readonly Denied[]): string {
+  const left = denied.length - MAX_SHOWN;
+  const more = left > 0 ? [`and ${left} more`] : [];
+  const lines = [...denied.slice(0, MAX_SHOWN).map(({ sentence }) => sentence), ...more];
+  return `brig refused connections. Only the user can allow them, with --network:\n${lines.map((one) => `  ${one}`).join("\n")}`;
+}
+
+function inOneLine(denied: readonly Denied[]): string {
+  const total = denied.reduce((sum, { count }) => sum + count, 0);
+  const mostFirst = denied.toSorted((a, b) => b.count - a.count);
+  const left = denied.length - MAX_IN_LINE;
+  const parts = [
+    ...mostFirst.slice(0, MAX_IN_LINE).map((one) => `${one.count} × ${briefly(one)}`),
+    ...(left > 0 ? [`and ${left} more`] : []),
+  ];
+  const connections = total === 1 ? "1 connection" : `${total} connections`;
+  return `brig refused ${connections}: ${parts.join(", ")}; only the user can allow them, with --network`;
+}
+
+/** That no rule allows a host goes without saying. */
+function briefly({ cause, target, sentence }: Denied): string {
+  return cause.denial === "no-rule" ? target : sentence;
 }

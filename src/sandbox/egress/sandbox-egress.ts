@@ -102,7 +102,7 @@ export class SandboxEgress {
     if (this.#calls.size > MAX_CALLS && oldest !== undefined) this.#calls.delete(oldest);
   }
 
-  textFor(command: { channel: number; startedAtMs: number }): string {
+  textFor(command: Parameters<DenialNotes["textFor"]>[0]): string {
     return this.#notes.textFor(command);
   }
 

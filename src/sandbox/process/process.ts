@@ -54,10 +54,9 @@ export class RunningProcess implements SandboxProcess {
     const last = stderr ?? stdout;
     try {
       const status = await exit;
-      const text = notes();
-      if (text !== "") void last.offer(Buffer.from(text));
-      if (status.startFailure !== null)
-        void last.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
+      const failure = status.startFailure === null ? "" : `brig: ${status.startFailure.message}\n`;
+      const text = notes() + failure;
+      if (text !== "") void last.offer(Buffer.from(this.#hasPty ? withReturns(text) : text));
       stdout.push(null);
       stderr?.push(null);
       return status;
@@ -70,6 +69,11 @@ export class RunningProcess implements SandboxProcess {
       this.stdin?.destroy();
     }
   }
+}
+
+/** What comes from a pseudo-terminal has a carriage return in each line end: without one, the next line would begin below the end of this one. */
+function withReturns(text: string): string {
+  return text.replaceAll("\n", "\r\n");
 }
 
 /** A Readable that makes the runner wait while its buffer is full. */

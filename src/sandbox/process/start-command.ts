@@ -26,7 +26,7 @@ interface CommandEgress {
   /** Attempts of the channel's processes belong to the call from now on. */
   nameCall(channel: number, callId: string): void;
   /** What was refused, for the end of the command's output; may be empty. */
-  textFor(command: { channel: number; startedAtMs: number }): string;
+  textFor(command: { channel: number; startedAtMs: number; isOnTerminal: boolean }): string;
   /** What was refused to processes of the channel. */
   causesFor(channel: number): CallCause[];
   /** Error: `sandbox.canary-sent`. */
@@ -67,6 +67,7 @@ export function startCommand(
   });
   context.link.beforeCommand?.();
   const startedAtMs = Date.now();
+  const isOnTerminal = options.pty !== undefined;
   const masked = context.mask?.output(onOutput) ?? null;
   const command = new Command(
     context.link,
@@ -92,7 +93,8 @@ export function startCommand(
   });
   const notes = () => {
     const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";
-    return leftovers + (context.egress?.textFor({ channel: command.channel, startedAtMs }) ?? "");
+    const { channel } = command;
+    return leftovers + (context.egress?.textFor({ channel, startedAtMs, isOnTerminal }) ?? "");
   };
   return { command, exit, notes };
 }

@@ -85,6 +85,28 @@ describe("a process", () => {
     expect(client.of(id, "process/output").every(({ stream }) => stream === "pty")).toBe(true);
   });
 
+  it.each([
+    ["trap 'exit 7' INT; echo ready; while :; do sleep 0.05; done", 7],
+    ["trap 'exit 7' INT; echo ready; sleep 60", 7],
+    ["echo ready; exec sleep 60", 130],
+  ])("on a terminal ends by ctrl-C with its own exit code: %s", async (script, exitCode) => {
+    for (const interrupt of ["write", "signal"]) {
+      const id = await start(script, { tty: true });
+      await client.until(() => client.output(id).includes("ready"));
+      await (interrupt === "write"
+        ? client.call("process/write", { processId: id, chunk: btoa("\x03"), writeId: "1" })
+        : client.call("process/signal", { processId: id, signal: "interrupt" }));
+      expect(await client.closed(id), interrupt).toMatchObject({ exitCode });
+    }
+  });
+
+  it("on a terminal in raw mode reads ctrl-C as a key", async () => {
+    const id = await start("stty raw; echo ready; head -c 1 >/dev/null; exit 9", { tty: true });
+    await client.until(() => client.output(id).includes("ready"));
+    await client.call("process/write", { processId: id, chunk: btoa("\x03"), writeId: "1" });
+    expect(await client.closed(id)).toMatchObject({ exitCode: 9 });
+  });
+
   it("on a terminal has another size when the client says so", async () => {
     const id = await start("trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.05; done", {
       tty: true,

@@ -64,6 +64,7 @@ describe("openHost", () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
+    ["SIGQUIT", 131],
     ["SIGHUP", 129],
   ])("aborts on %s, to exit with %d", (signal, exitStatus) => {
     const { noted, host } = open();
@@ -98,6 +99,13 @@ describe("openHost", () => {
       expect(noted.exits).toEqual([130]);
     },
   );
+
+  it.each(["SIGQUIT", "SIGHUP"])("waits for no work on %s", (signal) => {
+    const { noted, host } = open();
+    host.drainFirst(() => undefined);
+    noted.emit(signal);
+    expect(host.signal.aborted).toBe(true);
+  });
 
   it("aborts on the first signal again once the command's work has ended", () => {
     const { noted, host } = open();

@@ -1,25 +1,39 @@
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { attachTerminal } from "../../../src/cli/terminal-session.js";
 import type { ExitStatus, SandboxProcess } from "../../../src/sandbox/sandbox-types.js";
 import { testContext } from "../../support/cli-context.js";
 
 /** A program that runs until it is killed. */
 function endlessProgram() {
+  const resize = vi.fn();
   const signals: (string | undefined)[] = [];
   const stdout = new PassThrough();
   const program = {
     stdin: new PassThrough(),
     stdout,
     exit: new Promise<ExitStatus>(() => undefined),
-    resize: () => undefined,
+    resize,
     kill: async (signal?: string) => {
       signals.push(signal);
       stdout.end();
     },
   };
-  return { program: program as unknown as SandboxProcess, signals };
+  return { program: program as unknown as SandboxProcess, signals, resize };
 }
+
+describe("a program on a terminal", () => {
+  it("gets the size that the window has by then, and each later one", () => {
+    const context = testContext({ isTerminal: true });
+    const window = Object.assign(context.stdout, { rows: 30, columns: 100 });
+    const { program, resize } = endlessProgram();
+    Object.assign(window, { rows: 31, columns: 101 });
+    void attachTerminal(program, context, { takesInput: false });
+    expect(resize.mock.lastCall).toEqual([{ rows: 31, cols: 101 }]);
+    Object.assign(window, { rows: 40, columns: 120 }).emit("resize");
+    expect(resize.mock.lastCall).toEqual([{ rows: 40, cols: 120 }]);
+  });
+});
 
 describe("a program on a terminal whose input cannot be read", () => {
   it("is hung up, and the failure told", async () => {

@@ -18,7 +18,7 @@ it.for<[CallCause, RegExp]>([
   [{ kind: "full-directory", ...full }, /^\/tmp is full: 16 MiB are used$/],
   [
     { kind: "full-directory", ...full, lacks: "files", limit: 500, wasFull: true },
-    /: there are 500 files, as before/,
+    /: there are 500 files, and it was full already when/,
   ],
   [{ kind: "disk-full", ...full, path: "/a b" }, /^the disk that holds "\/a b" is full: /],
   [{ kind: "network-rule", host: "a.example", port: 443, denial: "no-rule" }, / to a\.example:443$/],

@@ -147,7 +147,10 @@ function describeStatus({ kind, source, file, stored }: LoginStatus): string {
   if (kind === null) return "nobody is logged in\n";
   const login = stored === null ? [] : describeStored(stored, file);
   if (source !== "environment") return `${login.join("\n")}\n`;
-  const unused = login.length === 0 ? [] : [`not used meanwhile: ${login[0]}`, ...login.slice(1)];
+  const unused =
+    login.length === 0
+      ? []
+      : [`also stored, but not used while OPENAI_API_KEY is set: ${login[0]}`, ...login.slice(1)];
   return `${["logged in with the API key in OPENAI_API_KEY", ...unused].join("\n")}\n`;
 }
 

@@ -17,7 +17,7 @@ async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<voi
   if (notRevoked !== null)
     await say(
       stderr,
-      `brig: the issuer did not revoke the login: ${neutraliseLine(notRevoked)}\nhint: revoke it in the settings of your account\n`,
+      `brig: the login is removed here, but its provider did not revoke it: ${neutraliseLine(notRevoked)}\nhint: revoke it in the settings of your account\n`,
     );
   if (environment.openaiApiKey !== undefined)
     await say(stderr, "brig: OPENAI_API_KEY is set and is still used\n");

@@ -36,7 +36,7 @@ export async function askOwner(
       throw limit.isOver
         ? new BrigError(`the process ${pid}, which owns the sandbox, does not answer`, {
             code: "sandbox.port-failed",
-            hint: "it may be stopped, or wait for the engine",
+            hint: "continue it with fg if it is suspended; brig doctor says whether the container engine answers",
           })
         : new BrigError(`the process ${pid}, which owns the sandbox, has ended`, { code: "sandbox.gone" });
     if (reply.kind !== "failed") return reply;

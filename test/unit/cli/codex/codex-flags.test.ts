@@ -1,8 +1,16 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "../../../../src/cli/codex/codex-flags.js";
-import { optionsAfterCommand, runCodexProgram } from "../../../../src/cli/codex/codex-program.js";
+import {
+  oneImageEach,
+  optionsAfterCommand,
+  runCodexProgram,
+} from "../../../../src/cli/codex/codex-program.js";
 import { readEnvironment } from "../../../../src/config/env.js";
 import { testContext } from "../../../support/cli-context.js";
+import { temporaryDirectory } from "../../../support/sandbox.js";
+import { gif } from "../../tools/picture/pictures.js";
 
 const environment = readEnvironment({ HOME: "/home/a" });
 
@@ -97,15 +105,49 @@ describe("the flags of codex exec", () => {
   });
 });
 
+describe("the images of codex exec", () => {
+  it.each([
+    ["exec -i a b --json p", "exec --image=a --image=b --json p"],
+    ["exec p --image a,b", "exec p --image=a,b"],
+    ["exec --image a -", "exec --image=a -"],
+    ["exec -i a -- p", "exec --image=a -- p"],
+    ["exec resume --last -i a p", "exec resume --last --image=a p"],
+    ["exec resume ID -i a -i b -", "exec resume ID --image=a --image=b -"],
+    ["exec -i", "exec -i"],
+    ["exec -i --json p", "exec -i --json p"],
+    ["exec -- -i a b", "exec -- -i a b"],
+  ])("%s are those of %s", (given, expected) => {
+    expect(oneImageEach(given.split(" ")).join(" ")).toBe(expected);
+  });
+
+  it.each(["--image FILE", "--image FILE -", "-i FILE -i FILE -", "- -i FILE"])(
+    "%s leave the prompt to standard input",
+    async (words) => {
+      await using home = await temporaryDirectory();
+      await using workspace = await temporaryDirectory();
+      const picture = join(workspace.path, "dot.gif");
+      writeFileSync(picture, gif(3, 4));
+      const context = testContext({ variables: { HOME: home.path } });
+      context.stdin.end("what is it?");
+      const given = words.replaceAll("FILE", picture).split(" ");
+      await runCodexProgram(["exec", "-C", workspace.path, ...given], context);
+      // What comes after the prompt and the images are read.
+      expect(context.written().stderr).toContain("OPENAI_API_KEY is not set");
+    },
+  );
+});
+
 describe("brig-codex", () => {
   it.each([
     [["login"], /login/],
     [["exec", "fix", "it"], /put the prompt in quotes/],
     [["exec", "resume"], /no session given/],
+    [["exec"], /there is no prompt\nhint: standard input is empty; pipe/],
     [["exec", "--frobnicate", "x"], /--frobnicate/],
     [["exec", "--color", "sometimes", "x"], /always, never, auto/],
   ])("%j is bad usage", async (argv, message) => {
     const context = testContext();
+    context.stdin.end();
     expect(await runCodexProgram(argv, context)).toBe(2);
     expect(context.written().stderr).toMatch(message);
   });

@@ -28,6 +28,9 @@ class FakeTerminal {
   });
   readonly stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 80, rows: 24 });
   readonly modes: boolean[] = [];
+  readonly suspend = () => {
+    this.shown += `[stopped, ${this.modes.at(-1) ? "raw" : "as before"}]`;
+  };
   shown = "";
 
   constructor() {
@@ -58,6 +61,7 @@ describe("a question on a terminal", () => {
     ["\u0004", "denied", "no"],
     ["\u001b", "abort", "no, the turn ends"],
     ["\u0003", "abort", "no, the turn ends"],
+    ["\u001c", "abort", "no, the turn ends"],
   ])("takes %j for %j", async (key, answer, spoken) => {
     const terminal = new FakeTerminal();
     const asked = terminal.ask();
@@ -89,6 +93,17 @@ describe("a question on a terminal", () => {
     }
     terminal.stdin.write("a");
     expect(await asked).toBe("approved_for_session");
+  });
+
+  it("lets ctrl-Z suspend the job, with the terminal as the shell wants it, and asks again", async () => {
+    const terminal = new FakeTerminal();
+    const asked = terminal.ask();
+    await terminal.shows("Answer (Enter is no): ");
+    terminal.stdin.write("\u001a");
+    await terminal.shows("[stopped, as before]\n  Answer (Enter is no): ");
+    terminal.stdin.write("y");
+    expect(await asked).toBe("approved");
+    expect(terminal.modes).toEqual([true, false, true, false]);
   });
 
   it("what was typed before it was shown is no answer", async () => {

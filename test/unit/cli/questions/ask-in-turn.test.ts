@@ -18,7 +18,7 @@ function openTerminal() {
   stderr.setEncoding("utf8").on("data", (text: string) => {
     shown += text;
   });
-  const streams = { stdin, stderr };
+  const streams = { stdin, stderr, suspend: () => undefined };
   const askers = askInTurn({
     user: terminalUser(streams),
     approver: terminalApprover(streams, { usesColour: false, settleMs: 20 }),

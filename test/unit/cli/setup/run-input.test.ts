@@ -62,7 +62,7 @@ describe("the prompt", () => {
     for (const input of [terminal(), piped(Buffer.from("text"))])
       await expect(readPrompt(argument, context(input))).rejects.toMatchObject({
         code: "usage.invalid",
-        hint: "the argument is empty",
+        hint: "the argument is empty; say in it what to do, or leave it out and pipe the prompt in",
       });
   });
 

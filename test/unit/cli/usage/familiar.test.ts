@@ -39,6 +39,25 @@ describe("somebody who knows Docker or Codex", () => {
     expect(await hintOf(argv)).toContain(hint);
   });
 
+  it.each([
+    [["stop", "my-sandbox"], "brig gc --kept"],
+    [["kill", "-9", "my-sandbox"], "brig gc --kept"],
+    [["attach", "my-sandbox"], "for a shell in a new one: brig shell"],
+    [["cp", "my-sandbox:/etc/hosts", "."], "--add-dir DIR"],
+    [["logs", "-f", "my-sandbox"], "brig sessions show ID"],
+    [["rm", "-f", "my-sandbox"], "brig sessions delete ID"],
+    [["list", "--all"], "brig port --all"],
+    [["ls"], "brig port --all"],
+    [["up", "-d"], "brig exec"],
+    [["start", "my-sandbox"], "brig shell"],
+  ])("is told what to use today instead of %j, in one line, with exit 2", async (argv, hint) => {
+    const context = testContext({});
+    expect(await runProgram(argv, { context, commands })).toBe(2);
+    const lines = context.written().stderr.trimEnd().split("\n");
+    expect(lines).toEqual([`brig: unknown command '${argv[0]}'`, expect.stringContaining(hint)]);
+    expect(lines[1]).toMatch(/^hint: /);
+  });
+
   it.each(["toString", "__proto__", "constructor"])("is told nothing odd of %s", async (word) => {
     expect(await hintOf([word])).toMatch(/^hint: see: brig --help$/m);
     expect(await hintOf(["exec", `--${word}`])).toMatch(/^hint: see: brig exec --help$/m);

@@ -153,12 +153,13 @@ sandbox_mod = "read-only"
     expect(warnings).toEqual([]);
   });
 
-  it("names the Codex keys that brig ignores, in one line", async () => {
-    const { warnings } = await load(
+  it("names the Codex keys that brig ignores, in one line, which is no warning", async () => {
+    const { warnings, notes } = await load(
       'notify = ["x"]\n[features]\na = true\n[profiles.p.features]\na = 1\n' +
         '[model_providers.b]\nname = "b"\naws = 1\n[notice]\nb = 1',
     );
-    expect(warnings).toEqual([
+    expect(warnings).toEqual([]);
+    expect(notes).toEqual([
       "these keys of Codex have no effect here: `notify`, `features.a`, `profiles.p.features.a`, `model_providers.b.aws`",
     ]);
   });
@@ -167,7 +168,7 @@ sandbox_mod = "read-only"
     const file = join(home, "brig", "work.config.toml");
     writeFileSync(file, 'model = "of-file"\npolicy = "p.toml"\nmodl = 1\n[tui]\na = 1\n');
     const toml = 'model = "of-config"\nservice_tier = "flex"\nsandbox_mode = "read-only"';
-    const { config, sources, warnings } = await load(toml, { profile: "work" });
+    const { config, sources, warnings, notes } = await load(toml, { profile: "work" });
     expect(config).toMatchObject({
       model: "of-file",
       service_tier: "flex",
@@ -175,10 +176,8 @@ sandbox_mod = "read-only"
     });
     expect(config.sandbox_mode).toBeUndefined();
     expect(sources.get("model")).toEqual({ kind: "profile", profile: "work", file, line: 1 });
-    expect(warnings).toEqual([
-      `${file}:3: unknown key \`modl\`; did you mean \`model\`?`,
-      "these keys of Codex have no effect here: `tui`",
-    ]);
+    expect(warnings).toEqual([`${file}:3: unknown key \`modl\`; did you mean \`model\`?`]);
+    expect(notes).toEqual(["these keys of Codex have no effect here: `tui`"]);
     expect((await load('profile = "work"')).config.model).toBe("of-file");
     expect((await load('profile = "work"', { overrides: ["model=d"] })).config.model).toBe("d");
   });

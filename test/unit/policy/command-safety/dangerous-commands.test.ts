@@ -45,6 +45,8 @@ describe("looks dangerous", () => {
     ["su", "-c", "rm -rf x", "root"],
     ["bash", "-c", "command rm -rf x &"],
     ["bash", "-c", "rm -rf $HOME"],
+    // No shell accepts this.
+    ["bash", "-c", "if then rm -rf build"],
   ])("%j", (...argv) => {
     expect(looksDangerous(argv.flat() as string[])).toBe(true);
   });

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../src/egress/attempt.js";
 import { DenialNotes } from "../../../../src/sandbox/egress/denial-notes.js";
 
@@ -25,7 +25,7 @@ function notesOf(...given: Given[]): DenialNotes {
   return notes;
 }
 
-const command = { channel: 1, startedAtMs: 100 };
+const command = { channel: 1, startedAtMs: 100, isOnTerminal: false };
 /** The lines between the first and the last of the text. */
 const lines = (text: string) =>
   text
@@ -77,6 +77,40 @@ it.for([
   expect(all[9]).toContain("9.test");
   if (more !== null) expect(all.at(-1)).toBe(`  ${more}`);
   expect(notes.causesFor(1)).toHaveLength(shown);
+});
+
+describe("on a terminal", () => {
+  const onTerminal = { ...command, isOnTerminal: true };
+  const times = (count: number, given: Given) => Array.from({ length: count }, () => given);
+
+  it("what was refused is one line of counts, the most frequent first", () => {
+    const notes = notesOf({ host: "once.test" }, ...times(12, {}), { host: "name.test", port: null });
+    expect(notes.textFor(onTerminal)).toBe(
+      "\n[brig refused 14 connections: 12 × a.test:443, 1 × once.test:443, 1 × name.test; only the user can allow them, with --network]\n",
+    );
+    expect(notesOf({}).textFor(onTerminal)).toMatch(/refused 1 connection: 1 × a\.test:443; only/);
+    expect(notesOf({ isDenied: false }).textFor(onTerminal)).toBe("");
+  });
+
+  it("another reason than that no rule allows the host is named", () => {
+    const notes = new DenialNotes();
+    const denial = { kind: "request", method: "POST", path: "/x" };
+    notes.add({ ...attempt(), outcome: { kind: "denied", denial } } as EgressAttempt);
+    expect(notes.textFor(onTerminal)).toContain("1 × no rule for requests to a.test:443 allows POST /x;");
+  });
+
+  it("five hosts are named, the others counted, and each attempt is in the sum", () => {
+    const notes = notesOf(...Array.from({ length: 7 }, (_, i) => times(7 - i, { host: `${i}.test` })).flat());
+    const text = notes.textFor(onTerminal);
+    expect(text).toMatch(/refused 28 connections: 7 × 0\.test:443, .*, 3 × 4\.test:443, and 2 more;/);
+    expect(text).not.toContain("5.test");
+    expect(text.trim()).not.toContain("\n");
+  });
+
+  it("one host that is tried again and again pushes out nothing else", () => {
+    const notes = notesOf({ host: "early.test" }, ...times(2000, {}));
+    expect(notes.textFor(onTerminal)).toMatch(/2001 connections: 2000 × a\.test:443, 1 × early\.test:443/);
+  });
 });
 
 it("of more than five hundred refusals the older ones are forgotten", () => {

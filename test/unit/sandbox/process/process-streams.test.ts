@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { failure } from "../played-sandbox.js";
@@ -53,6 +53,32 @@ describe("a process whose streams the caller uses", () => {
       process.stdout.resume();
       expect(await process.exit).toMatchObject({ exitCode: 127, startFailure: { errno: "ENOENT" } });
       expect(String((await text)[0])).toBe("brig: true: command not found\n");
+    }
+  });
+
+  it("on a terminal, has notes whose lines begin at the left", async () => {
+    const textFor = vi.fn(() => "\n[one line]\n");
+    const egress = {
+      nameCall: () => undefined,
+      textFor,
+      causesFor: () => [],
+      requireNoCanarySent: async () => undefined,
+    };
+    for (const [pty, expected] of [
+      [{ rows: 2, cols: 3 }, "\r\n[one line]\r\nbrig: true: command not found\r\n"],
+      [undefined, "\n[one line]\nbrig: true: command not found\n"],
+    ] as const) {
+      const { runner, start } = await place({ egress });
+      runner.onFrame = ({ channel }) => runner.send(FrameType.exit, channel, notStarted("exec", 2));
+      const process = start({ pty });
+      process.stdout.on("error", () => undefined);
+      const [out] = await Promise.all([
+        (process.stderr ?? process.stdout).toArray(),
+        process.exit,
+        process.stdout.resume(),
+      ]);
+      expect(String(Buffer.concat(out))).toBe(expected);
+      expect(textFor).toHaveBeenLastCalledWith(expect.objectContaining({ isOnTerminal: pty !== undefined }));
     }
   });
 
