@@ -32,7 +32,7 @@ import { reclaimPlaceholders } from "./sandbox-records.js";
 import { hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
 import { queueStart } from "./start-queue.js";
-import { type Warn, warner } from "./warnings.js";
+import { tellNotices, type Warn, warner } from "./warnings.js";
 
 /** A started, proved and connected sandbox, before anybody uses it. */
 export interface OpenedSandbox {
@@ -141,6 +141,7 @@ async function startOn(
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
   const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
+  tellNotices(planned.notices, { told: settings.toldNotices, warn: warner(options) });
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
   const start = {

@@ -19,11 +19,13 @@ export interface SandboxFlags {
   cd?: string;
   containerImage?: string;
   runtime?: string;
+  user?: string;
   network?: string;
   policy?: string;
   workspace?: string;
   git?: string;
   addDir?: string[];
+  unprotected?: string[];
   keep?: boolean;
   env?: Record<string, string>;
   secret?: GivenSecret[];
@@ -48,6 +50,12 @@ export function addSandboxOptions(command: Command): Command {
     .addOption(
       new Option("--add-dir <dir>", "another writable directory; may be repeated").argParser(collect),
     )
+    .addOption(
+      new Option(
+        "--unprotected <path>",
+        "start although this protected path cannot be kept from being changed; may be repeated",
+      ).argParser(collect),
+    )
     .option("--keep", "keep the container running afterwards");
 }
 
@@ -59,6 +67,7 @@ export function addContainerOptions(command: Command): Command {
     .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
     .option("--container-image <image>", "the container's image (default: brig/base)")
     .option("--runtime <name>", "the OCI runtime, for example runsc")
+    .option("--user <uid:gid>", "whom commands run as (default: whoever runs brig)")
     .addOption(
       new Option("--env <name=value>", "set an environment variable for commands; may be repeated").argParser(
         collectVariable,
@@ -96,9 +105,11 @@ export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliCo
     git: gitAccess(flags.git),
     image: flags.containerImage,
     runtime: flags.runtime,
+    user: flags.user,
     network: flags.network,
     setup: flaggedSetup(flags),
     addDirs: flags.addDir?.map((dir) => resolve(cwd, dir)),
+    unprotected: flags.unprotected,
     keep: flags.keep,
     env: flags.env,
     environment,
