@@ -280,9 +280,10 @@ async function makePlan(
   { engine, owner }: { engine: Engine; owner: Owner },
 ): Promise<SandboxPlan> {
   const sessionId = randomUUID();
-  if (writesRepository(settings)) await settings.branch.prepare(settings.workspace, sessionId);
+  const branching = writesRepository(settings) && settings.branch.prepare(settings.workspace, sessionId);
   return await planSandbox({
     ...settings,
+    preparedBranch: (await branching) || undefined,
     hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
     sessionId,
     labels: sessionLabels({

@@ -5,6 +5,7 @@ import type { EngineInfo } from "../../docker/engine-types.js";
 import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
 import type { Policy } from "../../policy/policy.js";
+import type { PreparedBranch } from "../branch/session-branch.js";
 import { LABELS } from "../labels.js";
 import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
@@ -28,6 +29,8 @@ export interface SandboxRequest extends Omit<SandboxSettings, "environment" | "o
    * `.git` alone.
    */
   branch?: { readonly hasOwnTree: boolean } | undefined;
+  /** Default: commands need nothing to commit, because they cannot. */
+  preparedBranch?: PreparedBranch | undefined;
   hostUser: { uid: number; gid: number };
   sessionId: string;
   labels: Readonly<Record<string, string>>;
@@ -74,6 +77,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     ...{ HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH },
     // The workspace is a mount of its own, at which git would stop to look for a repository.
     ...(repository.top !== null && { GIT_DISCOVERY_ACROSS_FILESYSTEM: "1" }),
+    ...request.preparedBranch?.environment,
   };
   const paths = roots.map(({ directory }) => directory.path);
   const privateMounts = planPrivateMounts({ ...request, home }, paths);
@@ -95,12 +99,21 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     overlay,
     volumes: request.volumes ?? [],
     tmpfs,
-    parents: [...new Set([...findTmpfsParents(paths, tmpfs), ...ownedByUser(repository.top, user)])],
+    parents: [
+      ...new Set([
+        ...findTmpfsParents([...paths, ...repository.mounts.map(({ path }) => path)], tmpfs),
+        ...ownedByUser(repository.top, user),
+      ]),
+    ],
     placeholders: protection.placeholders,
     emptyFiles: protection.emptyFiles,
     absentNames: protection.absentNames,
     knownDirectories: protection.knownDirectories,
-    notices: [...ownerNotices(roots, { ...request, user }), ...repository.notices],
+    notices: [
+      ...ownerNotices(roots, { ...request, user }),
+      ...repository.notices,
+      ...(request.preparedBranch?.notices ?? []),
+    ],
     user,
     network: policy.network.kind === "full" ? "bridge" : "none",
     egress: planEgress(request),
