@@ -130,17 +130,23 @@ function noticesOf({ signsCommits }: HostRepository, lock: string | null): BrigE
   const notices: BrigError[] = [];
   if (signsCommits)
     notices.push(
-      new BrigError("commits from the sandbox are not signed, although commit.gpgSign is set: your key is not in it", {
-        code: "branch.refused",
-        hint: "sign them when you merge: git merge -S, or git rebase --exec 'git commit --amend --no-edit -S'",
-      }),
+      new BrigError(
+        "commits from the sandbox are not signed, although commit.gpgSign is set: your key is not in it",
+        {
+          code: "branch.refused",
+          hint: "sign them when you merge: git merge -S, or git rebase --exec 'git commit --amend --no-edit -S'",
+        },
+      ),
     );
   if (lock !== null)
     notices.push(
-      new BrigError(`git in the sandbox cannot commit: ${JSON.stringify(lock)} is left over, or a git is at work`, {
-        code: "branch.refused",
-        hint: `if no git is running: rm ${lock}`,
-      }),
+      new BrigError(
+        `git in the sandbox cannot commit: ${JSON.stringify(lock)} is left over, or a git is at work`,
+        {
+          code: "branch.refused",
+          hint: `if no git is running: rm ${lock}`,
+        },
+      ),
     );
   return notices;
 }

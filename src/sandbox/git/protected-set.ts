@@ -145,7 +145,8 @@ function foundAt(path: BytePath, isFile: boolean): Omit<ProtectedPath, "path"> {
     );
   if (!stat.isDirectory() && !stat.isFile())
     throw cannotProtect(path, "it is neither a file nor a directory");
-  if (stat.isDirectory() && (stat.mode & 0o222n) === 0n && listNames(path).length === 0) return { identity: null };
+  if (stat.isDirectory() && (stat.mode & 0o222n) === 0n && listNames(path).length === 0)
+    return { identity: null };
   return { identity: { dev: String(stat.dev), ino: String(stat.ino) } };
 }
 

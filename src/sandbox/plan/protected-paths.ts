@@ -117,7 +117,8 @@ async function search(
 ): Promise<FoundProtection> {
   const named: ProtectedPath[] = [];
   for (const root of writable)
-    for (const name of names) named.push(...(await protectName(root, name, { writable, unprotected, isCopy: root === copy })));
+    for (const name of names)
+      named.push(...(await protectName(root, name, { writable, unprotected, isCopy: root === copy })));
   const knownDirectories: KnownDirectory[] = [];
   const onTelling = (directory: KnownDirectory) => void knownDirectories.push(directory);
   const all = names.includes(".git")

@@ -22,7 +22,10 @@ const MARKS: Readonly<Record<string, RegExp>> = {
  * Says of files by which hooks are configured that git runs them from now on, where such hooks are installed. The hooks
  * themselves are protected; what they run is a file like any other.
  */
-export function markInstalled(findings: readonly Finding[], { mounts }: Pick<SandboxPlan, "mounts">): Finding[] {
+export function markInstalled(
+  findings: readonly Finding[],
+  { mounts }: Pick<SandboxPlan, "mounts">,
+): Finding[] {
   if (!findings.some(({ obeyedBy }) => managerIn(obeyedBy) !== null)) return [...findings];
   const installed = new Set(
     mounts
@@ -32,7 +35,10 @@ export function markInstalled(findings: readonly Finding[], { mounts }: Pick<San
   return findings.map((finding) => {
     const manager = managerIn(finding.obeyedBy);
     if (manager === null || !installed.has(manager)) return finding;
-    return { ...finding, obeyedBy: `${manager}, whose hooks are installed: your next git commit or push runs it` };
+    return {
+      ...finding,
+      obeyedBy: `${manager}, whose hooks are installed: your next git commit or push runs it`,
+    };
   });
 }
 

@@ -1,15 +1,10 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import {
-  type BytePath,
-  fromBytePath,
-  lstatOrNull,
-  readSmallFile,
-  toBytePath,
-} from "../git/byte-paths.js";
+import type { BrigError } from "../../errors.js";
+import { type BytePath, fromBytePath, lstatOrNull, readSmallFile, toBytePath } from "../git/byte-paths.js";
 import { parseAlternates } from "../git/git-directory.js";
 import { directoriesAbove, isAtOrBelow } from "../plan/paths.js";
-import { Unusable } from "./unusable.js";
+import { unusable } from "./unusable.js";
 import { hasWorkTree, workTreesIn } from "./work-tree.js";
 
 /** The repository that git uses in a workspace, which a sandbox would not see all of by itself. */
@@ -33,7 +28,7 @@ export interface Surroundings {
 const POINTER_MAX_BYTES = 64 * 1024;
 
 /**
- * Null without a repository, or if all of it is visible. Follows no link and runs nothing. Error: `Unusable` for a
+ * Null without a repository, or if all of it is visible. Follows no link and runs nothing. Error: `workspace.invalid` for a
  * repository that cannot be shown.
  *
  * What the workspace says proves nothing. So a directory that its `.git` names has to be a git directory that names
@@ -74,7 +69,7 @@ function shown(directory: string, place: Place): OutsideRepository | null {
   return { top, paths: [...new Set(paths)], gitDirectories };
 }
 
-/** The work tree that a git directory says it has. Error: `Unusable` unless it is known to be that of `top`. */
+/** The work tree that a git directory says it has. Error: `workspace.invalid` unless it is known to be that of `top`. */
 function workTreeOf(directory: string, { top, dotGit, surroundings }: Place): string {
   const common = commonDirectory(directory);
   if (common !== directory) {
@@ -95,15 +90,16 @@ function workTreeOf(directory: string, { top, dotGit, surroundings }: Place): st
 /** A link in the workspace could lead anywhere, and one above cannot be mounted. */
 function linked(dotGit: string, { visible }: Surroundings): null {
   const target = realpathOrNull(dotGit);
-  const isVisible = target !== null && [dotGit, target].every((path) => visible.some((root) => isAtOrBelow(path, root)));
+  const isVisible =
+    target !== null && [dotGit, target].every((path) => visible.some((root) => isAtOrBelow(path, root)));
   if (isVisible) return null;
-  throw new Unusable(`${quote(dotGit)} is a symbolic link`, "replace it with a file: gitdir: PATH");
+  throw unusable(`${quote(dotGit)} is a symbolic link`, "replace it with a file: gitdir: PATH");
 }
 
 function gitDirectoryOf(dotGit: string): string {
   const target = /^gitdir: ([\s\S]+?)[\r\n]*$/.exec(readText(dotGit) ?? "")?.[1];
   if (target === undefined)
-    throw new Unusable(`${quote(dotGit)} does not name a git directory`, "git needs it repaired or removed");
+    throw unusable(`${quote(dotGit)} does not name a git directory`, "git needs it repaired or removed");
   return resolve(dirname(dotGit), target);
 }
 
@@ -114,20 +110,20 @@ function commonDirectory(directory: string): string {
 
 function requireOwn(path: string, { owners, workspace }: Surroundings): void {
   const stat = statOrNull(path);
-  if (stat === null) throw new Unusable(`${quote(path)} does not exist`, "repair the repository");
+  if (stat === null) throw unusable(`${quote(path)} does not exist`, "repair the repository");
   if (realpathOrNull(path) !== path)
-    throw new Unusable(`the way to ${quote(path)} leads over a symbolic link`, "name it by its real path");
+    throw unusable(`the way to ${quote(path)} leads over a symbolic link`, "name it by its real path");
   if (!owners.includes(Number(stat.uid)))
-    throw new Unusable(`${quote(path)} belongs to another user`, "use a clone of your own");
+    throw unusable(`${quote(path)} belongs to another user`, "use a clone of your own");
   if (isAtOrBelow(workspace, path))
-    throw new Unusable(`the workspace lies inside of ${quote(path)}`, "use a work tree as the workspace");
+    throw unusable(`the workspace lies inside of ${quote(path)}`, "use a work tree as the workspace");
 }
 
 function requireParts(directory: string, common: string): void {
   const isComplete =
     statOrNull(join(directory, "HEAD"))?.isFile() &&
     ["objects", "refs"].every((name) => statOrNull(join(common, name))?.isDirectory());
-  if (!isComplete) throw new Unusable(`${quote(directory)} is not a git directory`, "repair the repository");
+  if (!isComplete) throw unusable(`${quote(directory)} is not a git directory`, "repair the repository");
 }
 
 function isGitDirectory(directory: string): boolean {
@@ -146,13 +142,13 @@ function borrows(gitDirectory: string): boolean {
   return borrowedObjects(gitDirectory).length > 0;
 }
 
-/** Null for what is absent. Error: `Unusable` for what cannot be read. */
+/** Null for what is absent. Error: `workspace.invalid` for what cannot be read. */
 function readText(path: string): string | null {
   const bytes = attempt(path, (bytePath) => readSmallFile(bytePath, POINTER_MAX_BYTES));
-  if (typeof bytes === "string") throw new Unusable(`${quote(path)} is not a small regular file`, "repair it");
+  if (typeof bytes === "string") throw unusable(`${quote(path)} is not a small regular file`, "repair it");
   const text = bytes === null ? null : fromBytePath(bytes.toString("latin1"));
   if (bytes !== null && text === null)
-    throw new Unusable(`${quote(path)} has a path that is not UTF-8`, "rename the directory");
+    throw unusable(`${quote(path)} has a path that is not UTF-8`, "rename the directory");
   return text;
 }
 
@@ -173,7 +169,7 @@ function attempt<T>(path: string, act: (path: BytePath) => T): T {
   try {
     return act(toBytePath(path));
   } catch (cause) {
-    throw new Unusable(`${quote(path)} cannot be read`, "check its permissions", cause);
+    throw unusable(`${quote(path)} cannot be read`, "check its permissions", cause);
   }
 }
 
@@ -185,8 +181,11 @@ function realpathOrNull(path: string): string | null {
   }
 }
 
-function notItsOwn(directory: string, top: string, hint: string): Unusable {
-  return new Unusable(`${quote(directory)}, which ${quote(join(top, ".git"))} names, does not name ${quote(top)}`, hint);
+function notItsOwn(directory: string, top: string, hint: string): BrigError {
+  return unusable(
+    `${quote(directory)}, which ${quote(join(top, ".git"))} names, does not name ${quote(top)}`,
+    hint,
+  );
 }
 
 function trimmed(text: string): string {

@@ -1,17 +1,17 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { isAtOrBelow } from "../plan/paths.js";
 import type { PlannedMount } from "../plan/plan.js";
+import { checkDirectory, type DirectoryCheck, isClosedDirectory, submountsBelow } from "../plan/workspace.js";
 import {
-  checkDirectory,
-  type DirectoryCheck,
-  isClosedDirectory,
-  submountsBelow,
-} from "../plan/workspace.js";
-import { borrowedObjects, findRepository, type OutsideRepository, type Surroundings } from "./find-repository.js";
+  borrowedObjects,
+  findRepository,
+  type OutsideRepository,
+  type Surroundings,
+} from "./find-repository.js";
 import { refuseSecrets } from "./secret-settings.js";
-import { Unusable } from "./unusable.js";
+import { unusable } from "./unusable.js";
 
 export interface RepositoryRequest extends Omit<Surroundings, "owners"> {
   check: Omit<DirectoryCheck, "purpose">;
@@ -38,9 +38,7 @@ export async function planRepository(request: RepositoryRequest): Promise<Planne
   try {
     return await planned(request);
   } catch (error) {
-    if (error instanceof Unusable) return { mounts: [], top: null, notices: [notice(error)] };
-    if (error instanceof BrigError)
-      return { mounts: [], top: null, notices: [notice(new Unusable(error.message, error.hint ?? ""))] };
+    if (isBrigError(error)) return { mounts: [], top: null, notices: [notice(error)] };
     throw error;
   }
 }
@@ -60,7 +58,10 @@ async function planned(request: RepositoryRequest): Promise<PlannedRepository> {
   return { mounts, top: isAbove ? found.top : null, notices };
 }
 
-async function plannedMount(path: string, { check, closesSubmounts }: RepositoryRequest): Promise<PlannedMount> {
+async function plannedMount(
+  path: string,
+  { check, closesSubmounts }: RepositoryRequest,
+): Promise<PlannedMount> {
   const stat = lstatSync(path, { bigint: true });
   const mount = { kind: "repository", path, access: "ro" } as const;
   if (stat.isFile()) return { ...mount, identity: { dev: String(stat.dev), ino: String(stat.ino) } };
@@ -68,15 +69,15 @@ async function plannedMount(path: string, { check, closesSubmounts }: Repository
   const { identity } = await checkDirectory(path, { ...check, purpose: "git directory" });
   const [submount] = closesSubmounts ? [] : await submountsBelow(path, check.host);
   if (submount !== undefined)
-    throw new Unusable(
+    throw unusable(
       `${JSON.stringify(submount.path)} is a mount of its own below ${JSON.stringify(path)}, which this engine would leave writable`,
       "unmount it",
     );
   return { ...mount, identity };
 }
 
-function notice({ message, hint, cause }: Unusable): BrigError {
-  return new BrigError(`git does not work in the sandbox: ${message}`, { code: "workspace.invalid", hint, cause });
+function notice({ message, hint, code, cause }: BrigError): BrigError {
+  return new BrigError(`git does not work in the sandbox: ${message}`, { code, hint, cause });
 }
 
 /** Git reads the index of the whole repository, and finds only the files below the workspace. */

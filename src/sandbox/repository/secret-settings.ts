@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { listNames, toBytePath } from "../git/byte-paths.js";
 import type { GitSetting } from "../git/git-config.js";
 import { isAtOrBelow } from "../plan/paths.js";
-import { Unusable } from "./unusable.js";
+import { unusable } from "./unusable.js";
 import { settingsIn } from "./work-tree.js";
 
 /** `https://user:password@host`, and a name so long that it is a token. */
@@ -15,14 +15,17 @@ const MAX_DIRECTORIES = 10_000;
 const OTHER_PARTS: ReadonlySet<string> = new Set(["objects", "refs", "logs", "hooks", "info", "lfs"]);
 
 /**
- * Error: `Unusable`, with the place, if the configuration in a git directory has a secret in it: whoever sees the
+ * Error: `workspace.invalid`, with the place, if the configuration in a git directory has a secret in it: whoever sees the
  * directory could read it. Reads the configuration of its submodules and work trees too.
  */
 export function refuseSecrets(directory: string): void {
   const open = [directory];
   for (let count = 0, next = open.pop(); next !== undefined; count++, next = open.pop()) {
     if (count > MAX_DIRECTORIES)
-      throw new Unusable(`${JSON.stringify(directory)} has too many submodules to look through`, "use a clone of its own");
+      throw unusable(
+        `${JSON.stringify(directory)} has too many submodules to look through`,
+        "use a clone of its own",
+      );
     for (const name of ["config", "config.worktree"]) refuseIn(join(next, name), directory);
     open.push(...submodulesBelow(next, directory));
   }
@@ -52,7 +55,7 @@ function refuseIn(file: string, top: string): void {
     const settings = settingsIn(next);
     const secret = settings.find(isSecret);
     if (secret !== undefined)
-      throw new Unusable(
+      throw unusable(
         `commands could read the secret of ${JSON.stringify(withoutUrl(secret.name))} in ${JSON.stringify(next)}`,
         "keep it with a credential helper: git help credentials",
       );
@@ -79,5 +82,7 @@ export function isSecret({ name, value }: GitSetting): boolean {
 
 /** Section and key: the subsection between them may be the URL with the secret. */
 function withoutUrl(name: string): string {
-  return /:\/\//.test(name) ? `${name.slice(0, name.indexOf("."))}.….${name.slice(name.lastIndexOf(".") + 1)}` : name;
+  return /:\/\//.test(name)
+    ? `${name.slice(0, name.indexOf("."))}.….${name.slice(name.lastIndexOf(".") + 1)}`
+    : name;
 }

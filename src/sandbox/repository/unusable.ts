@@ -1,9 +1,6 @@
-/** Why git does not work in a workspace. The sandbox starts without the repository. */
-export class Unusable extends Error {
-  readonly hint: string;
+import { BrigError } from "../../errors.js";
 
-  constructor(reason: string, hint: string, cause?: unknown) {
-    super(reason, { cause });
-    this.hint = hint;
-  }
+/** Why git does not work in a workspace. The sandbox starts without the repository. */
+export function unusable(reason: string, hint: string, cause?: unknown): BrigError {
+  return new BrigError(reason, { code: "workspace.invalid", hint, cause });
 }

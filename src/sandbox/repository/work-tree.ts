@@ -2,18 +2,18 @@ import { basename, join, resolve } from "node:path";
 import { lstatOrNull, readSmallFile, toBytePath } from "../git/byte-paths.js";
 import { type GitSetting, parseGitConfig } from "../git/git-config.js";
 import { type IndexedFile, parseGitIndex } from "../git/git-index.js";
-import { Unusable } from "./unusable.js";
+import { unusable } from "./unusable.js";
 
 const CONFIG_MAX_BYTES = 1024 * 1024;
 const INDEX_MAX_BYTES = 256 * 1024 * 1024;
 const MAX_LOOKED_AT = 1000;
 const INODE_BITS = 32;
 
-/** None if it is absent or closed to this user. Error: `Unusable` for what is no small regular file. */
+/** None if it is absent or closed to this user. Error: `workspace.invalid` for what is no small regular file. */
 export function settingsIn(file: string): GitSetting[] {
   const bytes = attempt(() => readSmallFile(toBytePath(file), CONFIG_MAX_BYTES));
   if (typeof bytes === "string")
-    throw new Unusable(`${JSON.stringify(file)} is not a small regular file`, "repair the repository");
+    throw unusable(`${JSON.stringify(file)} is not a small regular file`, "repair the repository");
   return bytes === null ? [] : parseGitConfig(bytes.toString("utf8"));
 }
 
@@ -21,7 +21,9 @@ export function settingsIn(file: string): GitSetting[] {
 export function workTreesIn(directory: string): string[] {
   return ["config.worktree", "config"]
     .map((name) =>
-      settingsIn(join(directory, name)).findLast(({ name, value }) => name === "core.worktree" && value !== ""),
+      settingsIn(join(directory, name)).findLast(
+        ({ name, value }) => name === "core.worktree" && value !== "",
+      ),
     )
     .flatMap((setting) => (setting?.value ? [resolve(directory, setting.value)] : []));
 }

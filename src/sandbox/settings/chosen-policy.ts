@@ -8,7 +8,11 @@ import type { SandboxOptions } from "../sandbox-options.js";
 export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "user" | "protectsLike">;
 
 /** The policy of a mode or a file, with the network setting, the user and the protected names from the options. */
-export async function loadChosenPolicy({ protectsLike, user, ...choice }: PolicyChoice): Promise<LoadedPolicy> {
+export async function loadChosenPolicy({
+  protectsLike,
+  user,
+  ...choice
+}: PolicyChoice): Promise<LoadedPolicy> {
   const likeNames = protectsLike === undefined ? [] : loadPolicy(protectsLike).then(protectedNames);
   const [chosen, names] = await Promise.all([loadNamedPolicy(choice), likeNames]);
   return protecting(user === undefined ? chosen : runningAs(user, chosen), names);
@@ -50,7 +54,11 @@ function protecting(loaded: LoadedPolicy, names: readonly string[]): LoadedPolic
   return { ...loaded, policy: { ...policy, workspace: { ...policy.workspace, protected: all } } };
 }
 
-async function loadNamedPolicy({ mode, policyFile, network }: Omit<PolicyChoice, "user" | "protectsLike">): Promise<LoadedPolicy> {
+async function loadNamedPolicy({
+  mode,
+  policyFile,
+  network,
+}: Omit<PolicyChoice, "user" | "protectsLike">): Promise<LoadedPolicy> {
   if (mode !== undefined && policyFile !== undefined)
     throw new BrigError("a mode and a policy file were both given", {
       code: "usage.invalid",

@@ -83,12 +83,18 @@ async function prepared(): Promise<SessionBranch> {
 }
 
 describe("what keeps git in a sandbox from committing", () => {
-  const noticesOf = async () => (await branchOf().prepare(host, "0a1b")).notices.map(({ message }) => message);
+  const noticesOf = async () =>
+    (await branchOf().prepare(host, "0a1b")).notices.map(({ message }) => message);
 
   it("is nothing, and commits are never signed, since the keys are outside", async () => {
     const { notices, environment } = await branchOf().prepare(host, "0a1b");
     expect(notices).toEqual([]);
-    expect(execFileSync("git", ["config", "commit.gpgsign"], { cwd: host, env: { ...environment, PATH: process.env.PATH } }).toString()).toBe("false\n");
+    expect(
+      execFileSync("git", ["config", "commit.gpgsign"], {
+        cwd: host,
+        env: { ...environment, PATH: process.env.PATH },
+      }).toString(),
+    ).toBe("false\n");
   });
 
   it("is told where commits have to be signed", async () => {
@@ -98,14 +104,17 @@ describe("what keeps git in a sandbox from committing", () => {
     expect(await noticesOf()).toEqual([]);
   });
 
-  it.each(["index.lock", "HEAD.lock"])("is told where %s is left over, and not where it goes soon", async (name) => {
-    const lock = join(host, ".git", name);
-    await writeFile(lock, "");
-    expect(await noticesOf()).toEqual([expect.stringContaining(`"${lock}" is left over`)]);
-    const telling = noticesOf();
-    await rm(lock);
-    expect(await telling).toEqual([]);
-  });
+  it.each(["index.lock", "HEAD.lock"])(
+    "is told where %s is left over, and not where it goes soon",
+    async (name) => {
+      const lock = join(host, ".git", name);
+      await writeFile(lock, "");
+      expect(await noticesOf()).toEqual([expect.stringContaining(`"${lock}" is left over`)]);
+      const telling = noticesOf();
+      await rm(lock);
+      expect(await telling).toEqual([]);
+    },
+  );
 });
 
 const tipOf = (name: string) => git(host, ["for-each-ref", "--format=%(objectname)", `refs/heads/${name}`]);

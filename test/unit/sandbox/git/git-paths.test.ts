@@ -155,7 +155,9 @@ describe("a repository further down", () => {
     await symlink("../elsewhere", join(work, "sub/.git"));
     expect(await refusal()).toContain("symbolic link");
     const dotGit = join(work, "sub/.git");
-    await expect(held()).rejects.toMatchObject({ hint: expect.stringContaining(`--unprotected "${dotGit}"`) });
+    await expect(held()).rejects.toMatchObject({
+      hint: expect.stringContaining(`--unprotected "${dotGit}"`),
+    });
     git("init", "-q", "other");
     expect(await held(work, {}, [dotGit])).toEqual(["other/.git"]);
   });
@@ -164,14 +166,21 @@ describe("a repository further down", () => {
     ["gitdir: ..\n", "[core]"],
     ["gitdir: real\n", "[core]\n hooksPath = .."],
     ["gitdir: real\n", `[include]\n path = ../..`],
-  ])("that leads to its parent keeps the sandbox from starting, unless it is given up: %j %j", async (pointer, config) => {
-    await make("work/nested/.git", pointer);
-    await make("work/nested/real/config", config);
-    const dotGit = join(work, "nested/.git");
-    await expect(held()).rejects.toMatchObject({ hint: expect.stringContaining(`--unprotected "${dotGit}"`) });
-    expect(await held(work, {}, [dotGit])).toContain("nested/.git");
-    await expect(held(work, {}, [join(work, "other/.git")])).rejects.toMatchObject({ code: "policy.not-enforced" });
-  });
+  ])(
+    "that leads to its parent keeps the sandbox from starting, unless it is given up: %j %j",
+    async (pointer, config) => {
+      await make("work/nested/.git", pointer);
+      await make("work/nested/real/config", config);
+      const dotGit = join(work, "nested/.git");
+      await expect(held()).rejects.toMatchObject({
+        hint: expect.stringContaining(`--unprotected "${dotGit}"`),
+      });
+      expect(await held(work, {}, [dotGit])).toContain("nested/.git");
+      await expect(held(work, {}, [join(work, "other/.git")])).rejects.toMatchObject({
+        code: "policy.not-enforced",
+      });
+    },
+  );
 });
 
 describe("what a repository's files lead to", () => {

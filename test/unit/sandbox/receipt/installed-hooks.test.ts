@@ -13,13 +13,22 @@ beforeEach(async () => {
   const made = await temporaryDirectory();
   onTestFinished(() => made[Symbol.asyncDispose]());
   folder = made.path;
-  for (const name of ["repo/.git/hooks", "outer/.git/hooks"]) await mkdir(join(folder, name), { recursive: true });
+  for (const name of ["repo/.git/hooks", "outer/.git/hooks"])
+    await mkdir(join(folder, name), { recursive: true });
 });
 
 /** Who is said to obey a file of this name. */
-function obeyedBy(name: string, kind: PlannedMount["kind"] = "protected", repository = "repo"): string | undefined {
+function obeyedBy(
+  name: string,
+  kind: PlannedMount["kind"] = "protected",
+  repository = "repo",
+): string | undefined {
   const by = obeyedNames.find(([known]) => known === name)?.[1];
-  const finding = { path: `/repo/${name}`, reasons: ["runs"], ...(by !== undefined && { obeyedBy: by }) } as Finding;
+  const finding = {
+    path: `/repo/${name}`,
+    reasons: ["runs"],
+    ...(by !== undefined && { obeyedBy: by }),
+  } as Finding;
   const mount: PlannedMount = { kind, path: join(folder, repository, ".git"), access: "ro", identity: null };
   return markInstalled([finding], { mounts: [mount] })[0]?.obeyedBy;
 }
@@ -55,6 +64,16 @@ it("other hooks, other files and links say nothing about it", async () => {
 
 it("every program whose hooks are known is in the list of obeyed names", () => {
   const hooks = obeyedNames.filter(([, by]) => by.endsWith(", as hooks of git"));
-  for (const manager of ["lefthook", "pre-commit", "prek", "Overcommit", "simple-git-hooks", "CaptainHook", "GrumPHP", "rusty-hook", "hk"])
+  for (const manager of [
+    "lefthook",
+    "pre-commit",
+    "prek",
+    "Overcommit",
+    "simple-git-hooks",
+    "CaptainHook",
+    "GrumPHP",
+    "rusty-hook",
+    "hk",
+  ])
     expect(hooks.map(([, by]) => by)).toContain(`${manager}, as hooks of git`);
 });

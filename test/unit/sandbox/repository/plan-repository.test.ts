@@ -4,7 +4,10 @@ import { appendFile, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { planRepository, type RepositoryRequest } from "../../../../src/sandbox/repository/plan-repository.js";
+import {
+  planRepository,
+  type RepositoryRequest,
+} from "../../../../src/sandbox/repository/plan-repository.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 let folder: string;
@@ -198,9 +201,21 @@ describe("a repository that may not be shown", () => {
 
   it.each([
     ["a password in a URL", '[remote "o"]\n url = https://me:pass@example.com/x\n', "remote.o.url"],
-    ["a token in a URL", '[remote "o"]\n pushurl = https://abcdefghijklmnopqrstuvwxyz@example.com/x\n', "pushurl"],
-    ["a header", '[http "https://example.com/"]\n extraheader = AUTHORIZATION: basic eDp5\n', "http.….extraheader"],
-    ["a URL with a password as a name", '[url "https://a:b@example.com/"]\n insteadOf = x:\n', "url.….insteadof"],
+    [
+      "a token in a URL",
+      '[remote "o"]\n pushurl = https://abcdefghijklmnopqrstuvwxyz@example.com/x\n',
+      "pushurl",
+    ],
+    [
+      "a header",
+      '[http "https://example.com/"]\n extraheader = AUTHORIZATION: basic eDp5\n',
+      "http.….extraheader",
+    ],
+    [
+      "a URL with a password as a name",
+      '[url "https://a:b@example.com/"]\n insteadOf = x:\n',
+      "url.….insteadof",
+    ],
     ["a password", "[sendemail]\n smtpPass = x\n", "sendemail.smtppass"],
     ["a helper with the password in it", '[credential]\n helper = "!echo password=x"\n', "credential.helper"],
     ["an included file with a token", "[include]\n path = more\n", "my.token"],
@@ -214,7 +229,10 @@ describe("a repository that may not be shown", () => {
 
   it("has a secret in the configuration of a submodule or of another worktree", async () => {
     await mkdir(join(main, ".git/modules/a/b/objects"), { recursive: true });
-    await writeFile(join(main, ".git/modules/a/b/config"), '[remote "o"]\n url = https://me:pass@example.com/\n');
+    await writeFile(
+      join(main, ".git/modules/a/b/config"),
+      '[remote "o"]\n url = https://me:pass@example.com/\n',
+    );
     expect(await refused("tree")).toContain("modules/a/b/config");
     await rm(join(main, ".git/modules"), { recursive: true });
     await writeFile(join(main, ".git/worktrees/tree/config.worktree"), "[x]\n password = y\n");
@@ -242,15 +260,23 @@ describe("a repository that may not be shown", () => {
       dockerRootDir: join(main, ".git"),
       host: { homeDirectory: main },
     };
-    expect((await plan("tree", { check })).notices).toEqual([expect.stringContaining("may not be the git directory")]);
+    expect((await plan("tree", { check })).notices).toEqual([
+      expect.stringContaining("may not be the git directory"),
+    ]);
     const elsewhere = { ...check, dockerRootDir: "/var/lib/docker" };
-    expect(await plan("main/sub", { check: elsewhere })).toMatchObject({ mounts: [], top: null, notices: [] });
+    expect(await plan("main/sub", { check: elsewhere })).toMatchObject({
+      mounts: [],
+      top: null,
+      notices: [],
+    });
   });
 
   it("borrows objects that the sandbox does not see, and says so in the workspace too", async () => {
     gitIn(folder, "clone", "-q", "--shared", "main", "borrower");
     expect((await plan("borrower")).notices).toEqual([
-      expect.stringMatching(/"borrower\/.git" borrows some from "main\/.git\/objects"; copy them: git repack/),
+      expect.stringMatching(
+        /"borrower\/.git" borrows some from "main\/.git\/objects"; copy them: git repack/,
+      ),
     ]);
     const visible = [join(folder, "borrower"), main];
     expect((await plan("borrower", { visible })).notices).toEqual([]);
