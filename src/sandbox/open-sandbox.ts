@@ -141,7 +141,7 @@ async function startOn(
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
   const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
-  tellNotices(planned.notices, { told: settings.toldNotices, warn: warner(options) });
+  tellNotices(planned, { told: settings.toldNotices, warn: warner(options) });
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
   const start = {

@@ -34,7 +34,7 @@ describe.skipIf(process.getuid?.() !== 0)("root in a workspace of somebody else 
   });
 
   it("is told so by run, by wrap and by shell", async () => {
-    await writeFile(join(workspace, "script.json"), JSON.stringify({ replies: [{ message: "done" }] }));
+    await writeFile(join(workspace, "script.json"), JSON.stringify({ steps: [{ text: "done" }] }));
     const run = await brig(["run", "--script", join(workspace, "script.json"), "hello"], { cwd: workspace });
     expect({ stderr: run.stderr, told: count(run.stderr) }).toMatchObject({ told: 1 });
     const wrap = await brig(["wrap", "--", "true"], { cwd: workspace });

@@ -73,7 +73,7 @@ function includedIn(settings: readonly GitSetting[], directory: string): string[
   );
 }
 
-export function isSecret({ name, value }: GitSetting): boolean {
+function isSecret({ name, value }: GitSetting): boolean {
   if (value === null || value === "") return false;
   if ([value, name.slice(name.indexOf(".") + 1)].some((text) => URL_WITH_SECRET.test(text))) return true;
   if (/^credential\.(?:.*\.)?helper$/.test(name)) return SECRET_HELPER.test(value);

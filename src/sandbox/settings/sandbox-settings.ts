@@ -36,7 +36,7 @@ export interface SandboxSettings {
   unprotected?: readonly string[] | undefined;
   /** Whom commands were asked to run as. Default: nobody in particular. */
   user?: string | undefined;
-  /** The notices that the user has been told. All sandboxes with these settings share it. Default: each is told again. */
+  /** Of which workspaces it was told what does not work. All sandboxes with these settings share it. Default: of none. */
   toldNotices?: Set<string> | undefined;
   /** Reference or id. */
   image: string;

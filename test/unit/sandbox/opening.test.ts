@@ -70,7 +70,7 @@ describe("a sandbox that is opened", () => {
   it("tells once what does not work in it, and a second one with the same settings does not", async () => {
     const { engine, open, warnings } = await playedPlace();
     const workspace = await emptyWorkspace();
-    await writeFile(join(workspace, ".git"), "gitdir: nowhere\n");
+    await writeFile(join(workspace, ".git"), "gitdir: ../nowhere\n");
     const sandbox = { workspaceKind: "bind", workspace, mode: "read-only" } as const;
     const opened = await open(sandbox);
     expect(warnings).toMatchObject([
