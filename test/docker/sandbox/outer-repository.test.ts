@@ -23,8 +23,9 @@ async function makeRepositories(directory: string): Promise<string> {
   git(join(directory, "library"), ["init", "-q", "--separate-git-dir", join(directory, "apart")]);
   await writeFile(join(directory, "secret"), "not to be seen\n");
   await giveToHostUser(directory);
-  // Another owner is a change, which git notes when it looks at the files again.
-  git(join(directory, "library"), ["update-index", "--refresh"]);
+  // Another owner is a change, which git has to see.
+  git(join(directory, "library"), ["rm", "-q", "--cached", "-r", "."]);
+  git(join(directory, "library"), ["add", "."]);
   return main;
 }
 
