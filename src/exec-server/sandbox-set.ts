@@ -39,6 +39,7 @@ const MAX_SANDBOXES = 16;
 export class SandboxSet {
   readonly #options: CommonOptions;
   readonly #closing = new AbortController();
+  readonly #toldNotices = new Set<string>();
   readonly #kept = new Map<string, Kept>();
   /** Sandboxes that have ended by themselves, until they are gone. */
   readonly #leaving = new Set<Promise<void>>();
@@ -103,7 +104,7 @@ export class SandboxSet {
   async #settings(need: SandboxNeed): Promise<SandboxSettings> {
     const { workspace, writableRoots, base: mode } = need;
     const settings = await resolveSettings({ ...this.#options, workspace, writableRoots, mode });
-    return { ...settings, policy: policyFor(need, settings.policy) };
+    return { ...settings, toldNotices: this.#toldNotices, policy: policyFor(need, settings.policy) };
   }
 
   async #open(need: SandboxNeed, key: string): Promise<ServedSandbox> {

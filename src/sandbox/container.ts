@@ -86,7 +86,7 @@ export class SandboxContainer {
 
   async start(body: ContainerBody, { imageId, signal, whileStarting }: StartOptions): Promise<void> {
     this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
-    this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
+    this.#placeholders = await preparePlaceholders(this.#plan.placeholders, { files: this.#plan.emptyFiles });
     this.#id = await this.#create(body, signal);
     step("the container is created");
     signal?.throwIfAborted();

@@ -33,7 +33,7 @@ import { reclaimPlaceholders, type SandboxAbout } from "./sandbox-records.js";
 import { aboutSandbox, hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
 import { queueStart } from "./start-queue.js";
-import { type Warn, warner } from "./warnings.js";
+import { tellNotices, type Warn, warner } from "./warnings.js";
 
 /** A started, proved and connected sandbox, before anybody uses it. */
 export interface OpenedSandbox {
@@ -144,6 +144,7 @@ async function startOn(
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
   const [[image, toolbox], { plan: planned, listeners }] = await beforeAbort(preparing, options.signal);
+  tellNotices(planned, { told: settings.toldNotices, warn: warner(options) });
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
   const recordFor = { brigHome, owner, about: aboutSandbox(settings, plan) };
@@ -273,9 +274,10 @@ async function makePlan(
 ): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
   const sessionId = randomUUID();
   const host = hostDirectories(settings.environment);
-  if (writesRepository(settings)) await settings.branch.prepare(settings.workspace, sessionId);
+  const branching = writesRepository(settings) && settings.branch.prepare(settings.workspace, sessionId);
   const plan = await planSandbox({
     ...settings,
+    preparedBranch: (await branching) || undefined,
     hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
     sessionId,
     labels: sessionLabels({

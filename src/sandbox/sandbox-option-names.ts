@@ -27,6 +27,8 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   at: true,
   policyFile: true,
   protectsLike: true,
+  unprotected: true,
+  user: true,
   image: true,
   runtime: true,
   limits: true,

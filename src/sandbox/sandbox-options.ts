@@ -46,6 +46,16 @@ export interface SandboxOptions {
    * workspace-write.
    */
   protectsLike?: string | undefined;
+  /**
+   * Protected paths that commands may change where they cannot be kept from it, such as an `.agents` that is a link, or a
+   * repository that leads to a directory above it. Relative to the workspace. Without it such a sandbox does not start.
+   */
+  unprotected?: readonly string[] | undefined;
+  /**
+   * Whom commands run as, `UID:GID`. Default: whoever runs this process. Error: `usage.invalid` with a policy that names
+   * somebody itself, as danger-full-access does.
+   */
+  user?: string | undefined;
   /** Default "brig/base". Any Linux image serves. */
   image?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */

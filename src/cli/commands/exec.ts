@@ -157,8 +157,19 @@ async function runForJson(
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
   const before = setup === null ? {} : { setup };
-  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...before, ...egress?.asJson(), receipt });
+  const warnings = await noticesOf(sandbox);
+  await writeJson(context.stdout, {
+    ...{ ...rest, sandbox: sandbox.id, ...before, ...egress?.asJson() },
+    ...(warnings.length > 0 && { warnings }),
+    receipt,
+  });
   return result.exitCode;
+}
+
+/** What does not work in the sandbox. */
+async function noticesOf(sandbox: Sandbox): Promise<Pick<BrigError, "code" | "message" | "hint">[]> {
+  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  return openedSandboxOf(sandbox).plan.notices.map(({ code, message, hint }) => ({ code, message, hint }));
 }
 
 async function runWithoutTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {

@@ -98,7 +98,10 @@ async function withUsableDirectories(
 export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSettings> {
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
   const choice = configuredPolicy(config);
-  const policy = await loadChosenPolicy(choice);
+  const policy = await loadChosenPolicy({
+    ...choice,
+    user: mode === "danger-full-access" ? undefined : run.sandbox.user,
+  });
   // A session is set up once, so the set-up has most likely run. Whoever changes to a mode that would not permit it is told
   // so only if it is still to run.
   const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(

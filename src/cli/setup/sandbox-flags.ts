@@ -21,11 +21,13 @@ export interface SandboxFlags extends LimitFlags, VariableFlags {
   cd?: string;
   containerImage?: string;
   runtime?: string;
+  user?: string;
   network?: string;
   policy?: string;
   workspace?: string;
   git?: string;
   addDir?: string[];
+  unprotected?: string[];
   keep?: boolean;
   secret?: GivenSecret[];
   setup?: string;
@@ -49,6 +51,12 @@ export function addSandboxOptions(command: Command): Command {
     .addOption(
       new Option("--add-dir <dir>", "another writable directory; may be repeated").argParser(collect),
     )
+    .addOption(
+      new Option(
+        "--unprotected <path>",
+        "start although this protected path cannot be kept from being changed; may be repeated",
+      ).argParser(collect),
+    )
     .option("--keep", "keep the container running afterwards");
 }
 
@@ -59,7 +67,8 @@ export function addContainerOptions(command: Command): Command {
     .option("--policy <file>", "a policy file instead of a mode")
     .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
     .option("--container-image <image>", "the container's image (default: brig/base)")
-    .option("--runtime <name>", "the OCI runtime, for example runsc");
+    .option("--runtime <name>", "the OCI runtime, for example runsc")
+    .option("--user <uid:gid>", "whom commands run as (default: whoever runs brig)");
   return addVariableOptions(addLimitOptions(command));
 }
 
@@ -97,9 +106,11 @@ export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliCo
     image: flags.containerImage,
     runtime: flags.runtime,
     limits: flaggedLimits(flags),
+    user: flags.user,
     network: flags.network,
     setup: flaggedSetup(flags),
     addDirs: flags.addDir?.map((dir) => resolve(cwd, dir)),
+    unprotected: flags.unprotected,
     keep: flags.keep,
     env: flags.env,
     environment,

@@ -38,9 +38,9 @@ const meanings: readonly (Familiar & { flags: readonly string[] })[] = [
     says: "what a sandbox may do is in a mode or in a policy file: --sandbox, --policy",
   },
   {
-    flags: ["-u", "--user"],
-    needs: "--policy",
-    says: "whom the commands run as is in a policy file: --policy FILE",
+    flags: ["-u"],
+    needs: "--user",
+    says: "for another user: --user UID:GID",
   },
   {
     flags: ["-m"],

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { lstat, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { type HostGit, hostGit, reasonOf } from "./host-git.js";
 import { refused } from "./refused.js";
 
@@ -13,6 +14,8 @@ export interface HostRepository {
   /** The content of its `shallow` file; null if its history is complete. */
   readonly shallow: Buffer | null;
   readonly refs: readonly HostRef[];
+  /** Whether its configuration has each commit signed. */
+  readonly signsCommits: boolean;
 }
 
 interface HostRef {
@@ -39,7 +42,7 @@ export async function readHostRepository(
   const silencing = silenced(settings);
   const format = await readFormat(git);
   const [refs, shallow] = await Promise.all([readRefs(git), readShallow(directory)]);
-  return { git, format, silencing, shallow, refs };
+  return { git, format, silencing, shallow, refs, signsCommits: signsCommits(settings) };
 }
 
 async function requireDirectory(directory: string): Promise<void> {
@@ -101,6 +104,11 @@ function isFalse(value: string): boolean {
   return /^(?:false|no|off|0)$/i.test(value);
 }
 
+function signsCommits(settings: readonly (readonly [string, string])[]): boolean {
+  const setting = settings.findLast(([name]) => name === "commit.gpgsign");
+  return setting !== undefined && !isFalse(setting[1]);
+}
+
 /** Turns off the hooks that newer versions of git run because the configuration names them. */
 function silenced(settings: readonly (readonly [string, string])[]): readonly (readonly [string, string])[] {
   const names = settings.flatMap(([name]) => /^hook\.([\s\S]+)\.[^.]+$/.exec(name)?.[1] ?? []);
@@ -145,6 +153,26 @@ function unreadable(git: HostGit, reason: string): Error {
     `git cannot read the repository ${JSON.stringify(git.directory)}: ${reason}`,
     "repair it: git fsck may say more",
   );
+}
+
+const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
+/** As long as a short command of git on this machine may take. */
+const LOCK_PATIENCE_MS = 1000;
+const LOCK_PAUSE_MS = 100;
+
+/** The path of a lock that a git of this machine has left in the repository, or still has; null if there is none. */
+export async function leftLock(workspace: string): Promise<string | null> {
+  const find = async () => {
+    const paths = LOCKS.map((name) => join(workspace, ".git", name));
+    const found = await Promise.all(paths.map(statOrNull));
+    return paths.find((_, at) => found[at] !== null) ?? null;
+  };
+  let lock = await find();
+  for (let waitedMs = 0; lock !== null && waitedMs < LOCK_PATIENCE_MS; waitedMs += LOCK_PAUSE_MS) {
+    await pause(LOCK_PAUSE_MS);
+    lock = await find();
+  }
+  return lock;
 }
 
 /**

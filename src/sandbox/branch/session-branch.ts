@@ -3,7 +3,7 @@ import type { CommandContext } from "../process/start-command.js";
 import type { BranchArrival } from "../receipt/receipt.js";
 import { receiveCommits, requireFreeRef } from "./arrival.js";
 import { findGit } from "./find-git.js";
-import { type HostRepository, readHostRepository, requireOwnObjects } from "./host-repository.js";
+import { type HostRepository, leftLock, readHostRepository, requireOwnObjects } from "./host-repository.js";
 import type { QuarantinePlace } from "./quarantine.js";
 import { readSentRefs, sendPack } from "./sent-commits.js";
 
@@ -17,7 +17,24 @@ interface SessionBranchOptions {
   hasOwnTree: boolean;
 }
 
+/** What a sandbox needs so that git in it can commit. */
+export interface PreparedBranch {
+  /** For commands. */
+  environment: Readonly<Record<string, string>>;
+  /** What does not work. */
+  notices: readonly BrigError[];
+}
+
 const NAMED_BRANCHES = 20;
+
+/** The keys to sign with are outside, so a commit that has to be signed would fail. */
+const UNSIGNED: PreparedBranch["environment"] = {
+  GIT_CONFIG_COUNT: "2",
+  GIT_CONFIG_KEY_0: "commit.gpgSign",
+  GIT_CONFIG_VALUE_0: "false",
+  GIT_CONFIG_KEY_1: "tag.gpgSign",
+  GIT_CONFIG_VALUE_1: "false",
+};
 
 /**
  * Brings the commits of a session to the host as one branch. All sandboxes with the same settings work on the
@@ -46,12 +63,13 @@ export class SessionBranch {
   }
 
   /** Checks that the workspace's repository can receive the branch. Error: `branch.refused`. */
-  async prepare(workspace: string, sessionId: string): Promise<void> {
+  async prepare(workspace: string, sessionId: string): Promise<PreparedBranch> {
     this.#workspace = workspace;
     this.#name ??= `brig/${sessionId}`;
     await requireOwnObjects(workspace);
     const repository = await readHostRepository(workspace, await this.#place());
     requireFreeRef(repository, { ref: this.#ref, previous: this.#last?.commit ?? null });
+    return { environment: UNSIGNED, notices: noticesOf(repository, await leftLock(workspace)) };
   }
 
   /** Brings the commits of the checked-out branch to the host. Never throws. */
@@ -106,6 +124,31 @@ export class SessionBranch {
     };
     return this.#last;
   }
+}
+
+function noticesOf({ signsCommits }: HostRepository, lock: string | null): BrigError[] {
+  const notices: BrigError[] = [];
+  if (signsCommits)
+    notices.push(
+      new BrigError(
+        "commits from the sandbox are not signed, although commit.gpgSign is set: your key is not in it",
+        {
+          code: "branch.refused",
+          hint: "sign them when you merge: git merge -S, or git rebase --exec 'git commit --amend --no-edit -S'",
+        },
+      ),
+    );
+  if (lock !== null)
+    notices.push(
+      new BrigError(
+        `git in the sandbox cannot commit: ${JSON.stringify(lock)} is left over, or a git is at work`,
+        {
+          code: "branch.refused",
+          hint: `if no git is running: rm ${lock}`,
+        },
+      ),
+    );
+  return notices;
 }
 
 function hasTip({ refs }: HostRepository, commit: string): boolean {

@@ -56,7 +56,7 @@ export class ConfigFiles {
   }
 
   #readFile(path: BytePath, from: BytePath): Buffer | null {
-    const target = this.#found.follow({ path, from, whenAbsent: "protect" });
+    const target = this.#found.follow({ path, from, whenAbsent: "protect", isFile: true });
     if (target === null) return null;
     const bytes = this.#found.ifReadable(target, () => readSmallFile(target, CONFIG_MAX_BYTES));
     if (typeof bytes !== "string") return bytes;

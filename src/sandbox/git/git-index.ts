@@ -16,20 +16,39 @@ const STAT_BYTES = 40;
 const MODE_OFFSET = 24;
 const TYPE_MASK = 0o170000;
 const GITLINK = 0o160000;
+const REGULAR = 0o100000;
+const INODE_OFFSET = 20;
 const EXTENDED = 0x4000;
 const LONG_NAME = 0x0fff;
 
+/** A tracked file as git last saw it. */
+export interface IndexedFile {
+  /** Relative to the work tree. */
+  path: string;
+  changedSeconds: number;
+  changedNanoseconds: number;
+  /** The lower 32 bits. */
+  ino: number;
+}
+
 /**
  * Parses gitformat-index(5), versions 2 to 4. `hashBytes` is 20 for SHA-1, 32 for SHA-256. Null for what git
- * would refuse as well: no index, or a truncated one.
+ * would refuse as well: no index, or a truncated one. `onFile` is called with each tracked file.
  */
-export function parseGitIndex(bytes: Buffer, hashBytes: number): GitIndex | null {
+export function parseGitIndex(
+  bytes: Buffer,
+  hashBytes: number,
+  onFile?: (file: IndexedFile) => void,
+): GitIndex | null {
   if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return null;
   const version = bytes.readUInt32BE(4);
   if (version < 2 || version > 4) return null;
   const index: GitIndex = { gitlinks: [], heads: [], sharedIndex: null, isSparse: false };
   const end = bytes.length - hashBytes;
-  const entriesEnd = readEntries({ bytes, end, hashBytes, version, count: bytes.readUInt32BE(8) }, index);
+  const entriesEnd = readEntries(
+    { bytes, end, hashBytes, version, count: bytes.readUInt32BE(8), onFile },
+    index,
+  );
   if (entriesEnd === null) return null;
   readExtensions({ bytes, at: entriesEnd, end, hashBytes }, index);
   return index;
@@ -41,13 +60,18 @@ interface Entries {
   hashBytes: number;
   version: number;
   count: number;
+  onFile: ((file: IndexedFile) => void) | undefined;
 }
 
 /** Returns the offset where the entries end, or null when they are truncated. */
-function readEntries({ bytes, end, hashBytes, version, count }: Entries, index: GitIndex): number | null {
+function readEntries(
+  { bytes, end, hashBytes, version, count, onFile }: Entries,
+  index: GitIndex,
+): number | null {
   let at = HEADER_BYTES;
   let previous: Buffer = Buffer.alloc(0);
   for (let entry = 0; entry < count; entry++) {
+    const statAt = at;
     const flagsAt = at + STAT_BYTES + hashBytes;
     if (flagsAt + 2 > end) return null;
     const flags = bytes.readUInt16BE(flagsAt);
@@ -72,8 +96,18 @@ function readEntries({ bytes, end, hashBytes, version, count }: Entries, index: 
       at += Math.floor((nameEnd - at + 8) / 8) * 8;
     }
     addEntry(name, mode, index);
+    if (onFile !== undefined && (mode & TYPE_MASK) === REGULAR) onFile(indexedFile(bytes, statAt, name));
   }
   return at;
+}
+
+function indexedFile(bytes: Buffer, at: number, name: Buffer): IndexedFile {
+  return {
+    path: name.toString("latin1"),
+    changedSeconds: bytes.readUInt32BE(at),
+    changedNanoseconds: bytes.readUInt32BE(at + 4),
+    ino: bytes.readUInt32BE(at + INODE_OFFSET),
+  };
 }
 
 function addEntry(name: Buffer, mode: number, index: GitIndex): void {

@@ -24,6 +24,8 @@ export interface GitPathRequest {
   /** Paths protected anyway; `.git` at the top of each writable directory is one, existing or not. */
   protectedPaths: readonly ProtectedPath[];
   homeDirectory: string | null;
+  /** Absolute paths of a `.git` or a bare repository that need not be protected where that is not possible. */
+  unprotected?: readonly string[] | undefined;
   /** What applies to every repository; undefined if nothing does. */
   userConfig?: UserGitConfig | undefined;
   /** Called with each directory whose name makes something obeyed that is in it. */
@@ -51,16 +53,16 @@ const USER_CONFIG = "git's own configuration of this user";
  */
 export async function findGitPaths(request: GitPathRequest): Promise<ProtectedPath[]> {
   const writable = request.writable.map(toBytePath);
-  const known = request.protectedPaths.map(({ path, identity }) => ({ path: toBytePath(path), identity }));
+  const known = request.protectedPaths.map(({ path, ...rest }) => ({ path: toBytePath(path), ...rest }));
   const home = request.homeDirectory === null ? null : toBytePath(request.homeDirectory);
-  const found = new ProtectedSet(writable, known);
+  const found = new ProtectedSet(writable, known, request.unprotected?.map(toBytePath));
   const search = new GitPathSearch(found, { writable, home, userConfig: request.userConfig });
   await search.run();
   for (const path of search.telling) noteTelling(path, request.onTelling);
-  return found.all.map(({ path, identity }) => {
+  return found.all.map(({ path, ...rest }) => {
     const text = fromBytePath(path);
     if (text === null) throw cannotProtect(path, "its path is not UTF-8, which the engine's API needs");
-    return { path: text, identity };
+    return { path: text, ...rest };
   });
 }
 
@@ -100,15 +102,15 @@ class GitPathSearch {
     const outside = this.#userPaths.filter(({ isInWorkTree }) => !isInWorkTree);
     this.#followPaths(outside, { workTrees: [], from: USER_CONFIG });
     const above = new Set(this.#writable.flatMap((root) => [root, ...directoriesAbove(root)]));
-    for (const directory of above) this.#readDotGit(directory === "/" ? "/.git" : `${directory}/.git`);
+    for (const directory of above) this.#followDotGit(directory === "/" ? "/.git" : `${directory}/.git`);
     await nextTurn();
     const { dotGits, bare } = await this.#findRepositories();
-    for (const dotGit of dotGits) this.#found.protect(dotGit);
-    for (const dotGit of dotGits) this.#readDotGit(dotGit);
+    for (const dotGit of dotGits) this.#found.followFrom(dotGit, () => this.#found.protect(dotGit));
+    for (const dotGit of dotGits) this.#followDotGit(dotGit);
     for (const directory of bare) {
       if (this.#trackedHeads.has(`${directory}/HEAD`)) continue;
       this.#found.protect(directory);
-      this.#readRepository(null, directory);
+      this.#found.followFrom(directory, () => this.#readRepository(null, directory));
     }
     // A repository may be made there later.
     for (const root of this.#writable) if (!this.#isInRepository(root)) this.#followUserSettings(root);
@@ -135,6 +137,10 @@ class GitPathSearch {
       all.bare.push(...bare.filter(isOpen));
     }
     return all;
+  }
+
+  #followDotGit(dotGit: BytePath): void {
+    this.#found.followFrom(dotGit, () => this.#readDotGit(dotGit));
   }
 
   /** A `.git` is the git directory itself, or a file with its path. */
@@ -240,7 +246,7 @@ class GitPathSearch {
     if (contents === null) return;
     this.#hardLinked.push(...contents.hardLinked);
     for (const link of contents.links) {
-      const target = this.#found.follow({ path: link, from: link, whenAbsent: "protect" });
+      const target = this.#found.follow({ path: link, from: link, whenAbsent: "protect", isFile: true });
       if (target !== null && this.#found.isInWritable(target)) this.#walk(target);
     }
     for (const repository of contents.repositories)

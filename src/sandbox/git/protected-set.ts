@@ -1,14 +1,17 @@
 import type { BigIntStats } from "node:fs";
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { directoriesBetween, isAtOrBelow, isBelow } from "../plan/paths.js";
+import { isPlaceholderFile } from "../plan/placeholders.js";
 import type { Identity } from "../plan/plan.js";
 import { type BytePath, listNames, lstatOrNull, quoteBytePath, type Step, stepsTo } from "./byte-paths.js";
 
 /** A path to be mounted read-only. */
 export interface ProtectedPath {
   path: BytePath;
-  /** Null when nothing exists there yet, or only the empty placeholder directory of an earlier session. */
+  /** Null when nothing exists there yet, or only the empty placeholder of an earlier session. */
   identity: Identity | null;
+  /** Nothing exists there, and what keeps it so has to be an empty file, or one of an earlier session is there. */
+  isEmptyFile?: boolean | undefined;
 }
 
 type WhenAbsent = "protect" | "ignore" | "refuse";
@@ -21,15 +24,24 @@ interface Reference {
   whenAbsent: WhenAbsent;
   /** Ignore the reference unless it leads to a regular file. */
   onlyFiles?: boolean;
+  /** Git reads it, and would fail to read a directory. */
+  isFile?: boolean;
 }
 
 /** The paths in writable directories that a sandbox may not change. */
 export class ProtectedSet {
   readonly #writable: readonly BytePath[];
   readonly #paths: Map<BytePath, ProtectedPath>;
+  readonly #givenUp: readonly BytePath[];
 
-  constructor(writable: readonly BytePath[], known: readonly ProtectedPath[]) {
+  /** `givenUp`: what need not be protected where that is not possible. */
+  constructor(
+    writable: readonly BytePath[],
+    known: readonly ProtectedPath[],
+    givenUp: readonly BytePath[] = [],
+  ) {
     this.#writable = writable;
+    this.#givenUp = givenUp;
     this.#paths = new Map(known.map((one) => [one.path, one]));
   }
 
@@ -61,9 +73,19 @@ export class ProtectedSet {
     }
   }
 
+  /** Adds what a path leads to, or as much of it as can be protected if the user has given up the path. */
+  followFrom(path: BytePath, follow: () => void): void {
+    try {
+      follow();
+    } catch (error) {
+      if (!isBrigError(error, "policy.not-enforced")) throw error;
+      if (!this.#givenUp.includes(path)) throw orGiveUp(path, error);
+    }
+  }
+
   /** Adds a path. No directory on the way to it may be a symbolic link. */
-  protect(path: BytePath): void {
-    if (!this.#paths.has(path)) this.#paths.set(path, { path, identity: identityOf(path) });
+  protect(path: BytePath, { isFile = false }: { isFile?: boolean } = {}): void {
+    if (!this.#paths.has(path)) this.#paths.set(path, { path, ...foundAt(path, isFile) });
   }
 
   /** Protects and returns what a reference leads to; null when that is ignored or does not exist. */
@@ -77,7 +99,8 @@ export class ProtectedSet {
     if (!this.isWritable(target)) return target;
     if (stat === null && reference.whenAbsent === "refuse")
       throw cannotProtect(reference.from, `it points to ${quoteBytePath(target)}, which could be created`);
-    this.protect(this.#outermost(target, (found) => found === null) ?? target);
+    const path = this.#outermost(target, (found) => found === null) ?? target;
+    this.protect(path, { isFile: path === target && reference.isFile });
     return stat === null ? null : target;
   }
 
@@ -111,9 +134,10 @@ function byLength(a: string, b: string): number {
   return a.length - b.length;
 }
 
-function identityOf(path: BytePath): Identity | null {
+function foundAt(path: BytePath, isFile: boolean): Omit<ProtectedPath, "path"> {
   const stat = lstatOrNull(path);
-  if (stat === null) return null;
+  if (stat === null) return { identity: null, ...(isFile && { isEmptyFile: true }) };
+  if (stat.isFile() && isPlaceholderFile(stat)) return { identity: null, isEmptyFile: true };
   if (stat.isSymbolicLink())
     throw cannotProtect(
       path,
@@ -121,8 +145,9 @@ function identityOf(path: BytePath): Identity | null {
     );
   if (!stat.isDirectory() && !stat.isFile())
     throw cannotProtect(path, "it is neither a file nor a directory");
-  if (stat.isDirectory() && (stat.mode & 0o222n) === 0n && listNames(path).length === 0) return null;
-  return { dev: String(stat.dev), ino: String(stat.ino) };
+  if (stat.isDirectory() && (stat.mode & 0o222n) === 0n && listNames(path).length === 0)
+    return { identity: null };
+  return { identity: { dev: String(stat.dev), ino: String(stat.ino) } };
 }
 
 function replaceable(
@@ -136,10 +161,18 @@ function replaceable(
   );
 }
 
+function orGiveUp(path: BytePath, { message, hint, cause }: BrigError): BrigError {
+  return new BrigError(message, {
+    code: "policy.not-enforced",
+    hint: `${hint}, or let commands change it: --unprotected ${quoteBytePath(path)}`,
+    cause,
+  });
+}
+
 export function cannotProtect(path: BytePath, reason: string, cause?: unknown): BrigError {
   return new BrigError(`${quoteBytePath(path)} cannot be kept read-only: ${reason}`, {
     code: "policy.not-enforced",
-    hint: "git on this machine obeys it: repair it or remove it, use --sandbox read-only, or a policy file that does not protect .git",
+    hint: "git on this machine obeys it: repair it or remove it, use --sandbox read-only",
     cause,
   });
 }

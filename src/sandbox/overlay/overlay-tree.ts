@@ -88,10 +88,10 @@ export class OverlayTree implements WorkspaceTree {
     return [...this.#leftOut];
   }
 
-  /** Notes at which paths of the tree a sandbox has mounted something else. */
-  use({ mounts, absentNames }: Pick<SandboxPlan, "mounts" | "absentNames">): void {
+  /** Notes which paths of the tree are not to be changed, most of them because something else is mounted there. */
+  use({ mounts, absentNames, emptyFiles }: Pick<SandboxPlan, "mounts" | "absentNames" | "emptyFiles">): void {
     const below = `${this.workspace}/`;
-    const paths = [...mounts.map(({ path }) => path), ...absentNames];
+    const paths = [...mounts.map(({ path }) => path), ...absentNames, ...emptyFiles];
     for (const path of paths) if (path.startsWith(below)) this.#leftOut.add(path.slice(below.length));
     for (const mount of mounts) if (mount.kind === "protected") this.#protectedMounts.set(mount.path, mount);
   }

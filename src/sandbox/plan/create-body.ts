@@ -25,7 +25,10 @@ export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
 }
 
 /** Read-only works: the runtime creates the mount points inside before it makes the tmpfs read-only. */
-const PARENT_OPTIONS = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755";
+function parentOptions({ user: { uid, gid } }: SandboxPlan): string {
+  return `ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755,uid=${uid},gid=${gid}`;
+}
+
 const ABSENT_OPTIONS = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=16,mode=555";
 export const CONTAINER_HOSTNAME = "brig";
 
@@ -95,7 +98,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
         ...Object.fromEntries(
           [...plan.tmpfs, sharedMemory(plan)].map((one) => [one.path, tmpfsOptions(one)]),
         ),
-        ...Object.fromEntries(plan.parents.map((path) => [path, PARENT_OPTIONS])),
+        ...Object.fromEntries(plan.parents.map((path) => [path, parentOptions(plan)])),
         ...Object.fromEntries(plan.absentNames.map((path) => [path, ABSENT_OPTIONS])),
         ...(plan.kernel === "gvisor" && GVISOR_MASKS),
       },

@@ -1,34 +1,53 @@
-import { lstatSync, mkdirSync, readdirSync, rmdirSync } from "node:fs";
+import {
+  type BigIntStats,
+  closeSync,
+  fchmodSync,
+  futimesSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  unlinkSync,
+} from "node:fs";
 import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { LABELS } from "../labels.js";
 
-/** Empty directories on the host, so that absent protected names could be mounted read-only. */
+/** Empty directories and files on the host, so that absent protected names could be mounted read-only. */
 export interface Placeholders {
-  /** The directories that this session created or took over, and so has to remove. */
+  /** Those that this session created or took over, and so has to remove. */
   made: readonly { path: string; ino: string }[];
   /** Removes those that are still empty and not in `inUse` by another session. Never throws. */
   remove(inUse?: ReadonlySet<string>): Promise<void>;
 }
 
 const PLACEHOLDER_MODE = 0o555;
+const FILE_MODE = 0o444;
+/** When an empty file of a session was last modified, in seconds: "brig" in ASCII, by which it is known. */
+const FILE_MODIFIED = 0x62726967;
 const WRITE_BITS = 0o222n;
 
 interface Placeholder {
   path: string;
   ino: bigint;
+  isFile: boolean;
 }
 
 /**
- * Creates all directories or none. Accepts one that has appeared meanwhile, and takes over the placeholder of
- * a killed session. Error: `policy.not-enforced`.
+ * Creates all or none. Accepts one that has appeared meanwhile, and takes over the placeholder of a killed session.
+ * `files` says which are files: git reads where it expects one, and fails if that is a directory. Error:
+ * `policy.not-enforced`.
  */
-export async function preparePlaceholders(paths: readonly string[]): Promise<Placeholders> {
+export async function preparePlaceholders(
+  paths: readonly string[],
+  { files = [] }: { files?: readonly string[] } = {},
+): Promise<Placeholders> {
   const made: Placeholder[] = [];
   try {
     for (const path of paths) {
-      const placeholder = makePlaceholder(path);
+      const placeholder = files.includes(path) ? makeFile(path) : makePlaceholder(path);
       if (placeholder !== null) made.push(placeholder);
     }
   } catch (error) {
@@ -59,7 +78,10 @@ export async function placeholdersInUse(
   };
 }
 
-/** People do not create empty directories without write permission: a killed session left it. */
+/**
+ * People do not create empty directories without write permission, nor files of that one date: a killed session left
+ * it.
+ */
 export async function isAbandonedPlaceholder(path: string): Promise<boolean> {
   return findAbandonedPlaceholder(path) !== null;
 }
@@ -101,14 +123,39 @@ function makePlaceholder(path: string): Placeholder | null {
     return findAbandonedPlaceholder(path);
   }
   const { ino } = lstatSync(path, { bigint: true });
-  return { path, ino };
+  return { path, ino, isFile: false };
+}
+
+function makeFile(path: string): Placeholder | null {
+  let file: number;
+  try {
+    file = openSync(path, "wx", FILE_MODE);
+  } catch (cause) {
+    if (errnoOf(cause) !== "EEXIST" || isDirectory(path)) throw notMade(path, cause);
+    return findAbandonedPlaceholder(path);
+  }
+  try {
+    fchmodSync(file, FILE_MODE);
+    futimesSync(file, FILE_MODIFIED, FILE_MODIFIED);
+  } finally {
+    closeSync(file);
+  }
+  const { ino } = lstatSync(path, { bigint: true });
+  return { path, ino, isFile: true };
+}
+
+/** Whether it is an empty file that a session has made. */
+export function isPlaceholderFile({ size, mtimeNs, mode }: BigIntStats): boolean {
+  const isOfThatDate = mtimeNs === BigInt(FILE_MODIFIED) * 1_000_000_000n;
+  return size === 0n && isOfThatDate && (mode & WRITE_BITS) === 0n;
 }
 
 function findAbandonedPlaceholder(path: string): Placeholder | null {
   try {
     const stat = lstatSync(path, { bigint: true });
+    if (stat.isFile()) return isPlaceholderFile(stat) ? { path, ino: stat.ino, isFile: true } : null;
     if (!stat.isDirectory() || (stat.mode & WRITE_BITS) !== 0n) return null;
-    return readdirSync(path).length === 0 ? { path, ino: stat.ino } : null;
+    return readdirSync(path).length === 0 ? { path, ino: stat.ino, isFile: false } : null;
   } catch {
     return null;
   }
@@ -126,11 +173,13 @@ function removeAll(placeholders: readonly Placeholder[], inUse: ReadonlySet<stri
   for (const placeholder of placeholders) if (!inUse.has(placeholder.path)) removePlaceholder(placeholder);
 }
 
-/** Uses rmdir, which removes neither a link nor a directory that is not empty. */
-function removePlaceholder({ path, ino }: Placeholder): boolean {
+/** Uses rmdir, which removes neither a link nor a directory that is not empty. A file must still be as it was made. */
+function removePlaceholder({ path, ino, isFile }: Placeholder): boolean {
   try {
-    if (lstatSync(path, { bigint: true }).ino !== ino) return false;
-    rmdirSync(path);
+    const stat = lstatSync(path, { bigint: true });
+    if (stat.ino !== ino || (isFile && !(stat.isFile() && isPlaceholderFile(stat)))) return false;
+    if (isFile) unlinkSync(path);
+    else rmdirSync(path);
     return true;
   } catch {
     return false;
@@ -142,7 +191,7 @@ function notMade(path: string, cause: unknown): BrigError {
     `${JSON.stringify(path)} cannot be kept from being created: ${errnoOf(cause) ?? "unknown error"}`,
     {
       code: "policy.not-enforced",
-      hint: "brig creates an empty directory there to mount it read-only: make its parent writable, or use --sandbox read-only",
+      hint: "brig creates an empty directory or file there to mount it read-only: make its parent writable, or use --sandbox read-only",
       cause,
     },
   );

@@ -1,12 +1,16 @@
 import { lstatSync } from "node:fs";
+import { resolve } from "node:path";
 import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
 import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
 import type { Policy } from "../../policy/policy.js";
+import type { PreparedBranch } from "../branch/session-branch.js";
 import { LABELS } from "../labels.js";
 import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
+import { type PlannedRepository, planRepository } from "../repository/plan-repository.js";
+import { ownerNotices } from "../settings/owner-notices.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { planPrivateMounts } from "../volumes/host-mount.js";
 import { isAtOrBelow } from "./paths.js";
@@ -25,6 +29,8 @@ export interface SandboxRequest extends Omit<SandboxSettings, "environment" | "o
    * `.git` alone.
    */
   branch?: { readonly hasOwnTree: boolean } | undefined;
+  /** Default: commands need nothing to commit, because they cannot. */
+  preparedBranch?: PreparedBranch | undefined;
   hostUser: { uid: number; gid: number };
   sessionId: string;
   labels: Readonly<Record<string, string>>;
@@ -53,18 +59,26 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const { policy, name } = request.policy;
   refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
   const roots = await checkRoots(request);
+  const directory = roots.find((root) => root.kind === "workspace")?.directory ?? null;
+  const workspace = directory?.path ?? null;
   const copied = copiedDirectories(request, roots);
   const protection = await planProtection(roots, policy.workspace.protected, {
     ...request.host,
     ...copied,
+    unprotected: request.unprotected?.map((path) => resolve(workspace ?? "/", path)),
     like: request.overlay?.origin?.plan,
   });
   await refuseWritableSubmounts(protection.mounts, request);
+  const repository = await outerRepository(request, { roots, workspace });
   const home = resolveHome(policy.home, roots);
   const memory = resolveLimits(policy, request);
-  const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
-  const directory = roots.find((root) => root.kind === "workspace")?.directory ?? null;
-  const workspace = directory?.path ?? null;
+  const user = resolveUser(policy.user, request);
+  const containerEnvironment = {
+    ...{ HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH },
+    // The workspace is a mount of its own, at which git would stop to look for a repository.
+    ...(repository.top !== null && { GIT_DISCOVERY_ACROSS_FILESYSTEM: "1" }),
+    ...request.preparedBranch?.environment,
+  };
   const paths = roots.map(({ directory }) => directory.path);
   const privateMounts = planPrivateMounts({ ...request, home }, paths);
   const tmpfs = resolveTmpfs(request, { home, roots, memory }).filter(
@@ -81,16 +95,27 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     workingDirectory: request.workingDirectory ?? workspace ?? "/",
     home,
     rootfs: policy.rootfs,
-    mounts: [...protection.mounts, ...privateMounts],
+    mounts: [...protection.mounts, ...repository.mounts, ...privateMounts],
     overlay,
     volumes: request.volumes ?? [],
     tmpfs,
-    parents: findTmpfsParents(paths, tmpfs),
+    parents: [
+      ...new Set([
+        ...findTmpfsParents([...paths, ...repository.mounts.map(({ path }) => path)], tmpfs),
+        ...ownedByUser(repository.top, user),
+      ]),
+    ],
     placeholders: protection.placeholders,
+    emptyFiles: protection.emptyFiles,
     absentNames: protection.absentNames,
     covered: [],
     knownDirectories: protection.knownDirectories,
-    user: resolveUser(policy.user, request),
+    notices: [
+      ...ownerNotices(roots, { ...request, user }),
+      ...repository.notices,
+      ...(request.preparedBranch?.notices ?? []),
+    ],
+    user,
     network: policy.network.kind === "full" ? "bridge" : "none",
     egress: planEgress(request),
     capabilities: policy.capabilities,
@@ -106,6 +131,26 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     overridden: { environment: [], labels: [] },
     labels: { ...request.labels, [LABELS.placeholders]: JSON.stringify(protection.placeholders) },
   };
+}
+
+/** What git needs of the host besides the roots. */
+async function outerRepository(
+  request: SandboxRequest,
+  { roots, workspace }: { roots: readonly Root[]; workspace: string | null },
+): Promise<PlannedRepository> {
+  if (workspace === null) return { mounts: [], top: null, notices: [] };
+  return await planRepository({
+    workspace,
+    visible: roots.map(({ directory }) => directory.path),
+    check: { endpoint: request.endpoint, dockerRootDir: request.engine.dockerRootDir, host: request.host },
+    closesSubmounts: hasRecursiveReadOnly(request.engine),
+    hostUid: request.hostUser.uid,
+  });
+}
+
+/** The runtime makes directories above a mount for root, and git works in no directory of somebody else. */
+function ownedByUser(directory: string | null, { uid }: SandboxPlan["user"]): string[] {
+  return directory === null || uid === 0 ? [] : [directory];
 }
 
 type CopiedDirectories = Pick<ProtectionOptions, "overlayVolume" | "repository">;

@@ -1,3 +1,4 @@
+import type { BrigError } from "../../errors.js";
 import type { Policy } from "../../policy/policy.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 
@@ -26,8 +27,12 @@ export interface SandboxPlan {
   tmpfs: PlannedTmpfs[];
   /** Read-only tmpfs mounts at directories between a tmpfs and a mount below it; see `findTmpfsParents`. */
   parents: string[];
-  /** Absent protected names: directories to create on the host just before the container. */
+  /** What does not work in this sandbox, for the user. */
+  notices: readonly BrigError[];
+  /** Absent protected names: what to create on the host just before the container. */
   placeholders: string[];
+  /** Absent protected names that must be files if they are anything. In a copy-on-write workspace nothing is there. */
+  emptyFiles: string[];
   /** Absent protected names of a copy-on-write workspace: an empty read-only tmpfs is mounted at each. */
   absentNames: string[];
   /** Sockets and FIFOs of the host: /dev/null is mounted over each. */
@@ -69,9 +74,9 @@ export type Kernel = "shared" | "gvisor";
 export interface PlannedMount {
   /**
    * A "pin" is a directory above a protected path, mounted onto itself so that it cannot be renamed. "private" is
-   * what brig itself mounts, not the user.
+   * what brig itself mounts, not the user; "repository" a git directory outside of the workspace, or the file that names it.
    */
-  kind: "workspace" | "writable-root" | "pin" | "protected" | "private";
+  kind: "workspace" | "writable-root" | "pin" | "protected" | "private" | "repository";
   path: string;
   access: "ro" | "rw";
   /** What the path must be inside the container; null for a placeholder, which does not exist yet. */

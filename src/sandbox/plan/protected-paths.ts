@@ -1,4 +1,4 @@
-import { type BigIntStats, lstatSync } from "node:fs";
+import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
@@ -21,8 +21,10 @@ export interface Root {
 export interface Protection {
   /** Parents come before children. */
   mounts: PlannedMount[];
-  /** Directories to create on the host before the container is created. */
+  /** What to create on the host before the container is created: directories, and those of `emptyFiles`. */
   placeholders: string[];
+  /** Absent protected paths that must be files if they are anything. In an overlay nothing is mounted there. */
+  emptyFiles: string[];
   /**
    * Protected names that do not exist in an overlay. A mount keeps commands from creating them, so no
    * directory is needed on the host.
@@ -36,7 +38,7 @@ export interface Protection {
  *
  * - an existing file or directory as it is. If `.git` is protected, so are all other repositories in a
  *   writable root, submodules, and everything that git's files and settings refer to: see `findGitPaths`;
- * - a name that does not exist as an empty placeholder directory, so that a command cannot create it. For
+ * - a name that does not exist as an empty placeholder, so that a command cannot create it. For
  *   `.git` this means that `git init` at the top of a writable root fails; git ignores an empty `.git`, so it
  *   still finds a repository further up;
  * - brig's and Codex's configuration directories and their `config.toml`, anywhere in a writable root;
@@ -60,7 +62,8 @@ export async function planProtection(
   const { overlayVolume, repository, like } = options;
   const writable = roots.filter((root) => root.access === "rw").map((root) => root.directory.path);
   const known = like === undefined ? null : await sameProtection(like, roots);
-  const found = known ?? (await search(writable, names, options));
+  const copy = overlayVolume && roots.find(({ kind }) => kind === "workspace")?.directory.path;
+  const found = known ?? (await search(writable, names, { ...options, copy }));
   const covering = known?.paths ?? withoutCovered(found.paths, writable);
   refuseRootsInsideProtected(roots, covering);
   const outermost = covering.filter(({ path }) => path !== repository?.path);
@@ -71,8 +74,9 @@ export async function planProtection(
     ...roots.map(({ directory }) => directory.path),
   ]).filter(({ path }) => !isInOverlay(path));
   const absent = outermost.filter(({ identity }) => identity === null).map(({ path }) => path);
-  const absentNames = absent.filter(isInOverlay);
-  const mounted = outermost.filter(({ path }) => !absentNames.includes(path));
+  const emptyFiles = outermost.filter(({ isEmptyFile }) => isEmptyFile).map(({ path }) => path);
+  const absentInOverlay = absent.filter(isInOverlay);
+  const mounted = outermost.filter(({ path }) => !absentInOverlay.includes(path));
   return {
     mounts: sorted([
       ...roots.map((root) => rootMount(root, overlayVolume)),
@@ -81,7 +85,8 @@ export async function planProtection(
       ...mounted.map(protectedMount),
     ]),
     placeholders: absent.filter((path) => !isInOverlay(path)),
-    absentNames,
+    emptyFiles,
+    absentNames: absentInOverlay.filter((path) => !emptyFiles.includes(path)),
     knownDirectories: found.knownDirectories,
   };
 }
@@ -94,21 +99,33 @@ export interface ProtectionOptions extends Partial<HostDirectories> {
    * undefined if the whole workspace is a copy.
    */
   repository?: { path: string; volume: string | undefined } | undefined;
+  /** Absolute paths that need not be protected where that is not possible. */
+  unprotected?: readonly string[] | undefined;
   /** Of a sandbox with the same settings: what it protects is not searched for again, if it is as it was. */
   like?: SandboxPlan | undefined;
+}
+
+interface SearchOptions extends ProtectionOptions {
+  /** The copy-on-write workspace. */
+  copy: string | undefined;
 }
 
 async function search(
   writable: readonly string[],
   names: readonly string[],
-  { configDirectories = [], homeDirectory = null, gitConfig }: ProtectionOptions,
+  { configDirectories = [], homeDirectory = null, gitConfig, unprotected = [], copy }: SearchOptions,
 ): Promise<FoundProtection> {
   const named: ProtectedPath[] = [];
-  for (const root of writable) for (const name of names) named.push(await protectName(root, name));
+  for (const root of writable)
+    for (const name of names)
+      named.push(...(await protectName(root, name, { writable, unprotected, isCopy: root === copy })));
   const knownDirectories: KnownDirectory[] = [];
   const onTelling = (directory: KnownDirectory) => void knownDirectories.push(directory);
   const all = names.includes(".git")
-    ? await findGitPaths({ writable, protectedPaths: named, homeDirectory, userConfig: gitConfig, onTelling })
+    ? await findGitPaths({
+        ...{ writable, protectedPaths: named, homeDirectory, userConfig: gitConfig },
+        ...{ onTelling, unprotected },
+      })
     : named;
   for (const path of findConfigPaths(configDirectories, writable))
     if (!all.some((outer) => isAtOrBelow(path, outer.path))) all.push(protectConfigPath(path));
@@ -121,14 +138,43 @@ function innermost(roots: readonly Root[], path: string): Root | undefined {
     .toSorted((a, b) => b.directory.path.length - a.directory.path.length)[0];
 }
 
-async function protectName(root: string, name: string): Promise<ProtectedPath> {
+interface NameOptions {
+  writable: readonly string[];
+  unprotected: readonly string[];
+  /** A command that replaces a link replaces it in the copy, and nothing at a protected name is ever applied. */
+  isCopy: boolean;
+}
+
+async function protectName(
+  root: string,
+  name: string,
+  { writable, unprotected, isCopy }: NameOptions,
+): Promise<ProtectedPath[]> {
   if (name === ".git" && root.split("/").includes(name))
     throw notEnforced(root, "it lies inside a .git directory");
   const path = join(root, name);
   const stat = lstatOrNull(path);
-  if (stat === null) return { path, identity: null };
-  refuseUnmountable(path, stat);
-  return { path, identity: (await isAbandonedPlaceholder(path)) ? null : identityOf(stat) };
+  if (stat === null) return [{ path, identity: null }];
+  const isGivenUp = unprotected.includes(path) || (isCopy && stat.isSymbolicLink());
+  if (isGivenUp && !isMountable(stat)) return protectTarget(path, writable);
+  refuseUnmountable(path, stat, `, or let commands change it: --unprotected ${quote(path)}`);
+  return [{ path, identity: (await isAbandonedPlaceholder(path)) ? null : identityOf(stat) }];
+}
+
+/** Where a link leads that commands can replace: they need not be able to change what is there now. */
+function protectTarget(link: string, writable: readonly string[]): ProtectedPath[] {
+  const target = realpathOrNull(link);
+  if (target === null || !writable.some((root) => isBelow(target, root))) return [];
+  const stat = lstatOrNull(target);
+  return stat !== null && isMountable(stat) ? [{ path: target, identity: identityOf(stat) }] : [];
+}
+
+function realpathOrNull(path: string): string | null {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return null;
+  }
 }
 
 function protectConfigPath(path: string): ProtectedPath {
@@ -203,23 +249,31 @@ function lstatOrNull(path: string): BigIntStats | null {
     return lstatSync(path, { bigint: true });
   } catch (cause) {
     if (errnoOf(cause) === "ENOENT") return null;
-    throw notEnforced(path, "its metadata cannot be read", cause);
+    throw notEnforced(path, "its metadata cannot be read", { cause });
   }
 }
 
-function refuseUnmountable(path: string, stat: BigIntStats): void {
-  if (stat.isSymbolicLink())
-    throw notEnforced(
-      path,
-      "it is a symbolic link, which a command could replace even while its target is mounted read-only",
-    );
-  if (!stat.isDirectory() && !stat.isFile()) throw notEnforced(path, "it is neither a file nor a directory");
+function isMountable(stat: BigIntStats): boolean {
+  return stat.isDirectory() || stat.isFile();
 }
 
-function notEnforced(path: string, reason: string, cause?: unknown): BrigError {
+/** `instead` is added to the hint. */
+function refuseUnmountable(path: string, stat: BigIntStats, instead = ""): void {
+  if (isMountable(stat)) return;
+  const reason = stat.isSymbolicLink()
+    ? "it is a symbolic link, which a command could replace even while its target is mounted read-only"
+    : "it is neither a file nor a directory";
+  throw notEnforced(path, reason, { instead });
+}
+
+function notEnforced(
+  path: string,
+  reason: string,
+  { cause, instead = "" }: { cause?: unknown; instead?: string } = {},
+): BrigError {
   return new BrigError(`${quote(path)} cannot be kept read-only: ${reason}`, {
     code: "policy.not-enforced",
-    hint: "repair it, use --sandbox read-only, or a policy file that does not protect this name",
+    hint: `repair it, use --sandbox read-only, or a policy file that does not protect this name${instead}`,
     cause,
   });
 }

@@ -19,15 +19,18 @@ export async function sameProtection(
   plan: SandboxPlan,
   roots: readonly { directory: CheckedDirectory }[],
 ): Promise<FoundProtection | null> {
-  const { overlay, mounts, absentNames, knownDirectories } = plan;
+  const { overlay, mounts, absentNames, emptyFiles, knownDirectories } = plan;
   const isSameRoot = ({ directory: { path, identity } }: { directory: CheckedDirectory }) => {
     const mount = mounts.find((one) => one.path === path && one.kind !== "protected" && one.kind !== "pin");
     return isSame(overlay?.path === path ? overlay.identity : (mount?.identity ?? null), identity);
   };
   if (!roots.every(isSameRoot)) return null;
   const paths = [
-    ...mounts.filter(({ kind }) => kind === "protected").map(({ path, identity }) => ({ path, identity })),
+    ...mounts
+      .filter(({ kind, path }) => kind === "protected" && !emptyFiles.includes(path))
+      .map(({ path, identity }) => ({ path, identity })),
     ...absentNames.map((path) => ({ path, identity: null })),
+    ...emptyFiles.map((path) => ({ path, identity: null, isEmptyFile: true })),
   ];
   for (const { path, identity } of paths) if (!isSame(identity, await identityNow(path))) return null;
   return { paths, knownDirectories };

@@ -95,6 +95,14 @@ export async function checkDirectory(path: string, check: DirectoryCheck): Promi
   return { path: resolved, identity: await identify(resolved, check.purpose) };
 }
 
+/** Whether no sandbox may see this directory, as it is written or all of it. */
+export async function isClosedDirectory(path: string, check: DirectoryCheck): Promise<boolean> {
+  return await refuseSensitive(path, check).then(
+    () => false,
+    () => true,
+  );
+}
+
 /** The mount points below a directory; empty on a machine without a mount table in /proc. */
 export async function submountsBelow(path: string, host: HostDirectories): Promise<MountEntry[]> {
   const table = await readProc(host, "self/mountinfo");

@@ -7,6 +7,7 @@ import { run } from "../files/file-request.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { CommandContext } from "../process/start-command.js";
 import { disarmRepositories } from "./disarm-repositories.js";
+import { markInstalled } from "./installed-hooks.js";
 import { obeyedNames } from "./obeyed/obeyed-names.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
@@ -54,7 +55,8 @@ async function ask(
     onOutput: (data) => void pieces.push(Buffer.from(data)),
   });
   const { result } = await beforeAbort(answer, limit.signal);
-  const receipt = parseReceipt(Buffer.concat(pieces), result, roots);
+  const parsed = parseReceipt(Buffer.concat(pieces), result, roots);
+  const receipt = { ...parsed, findings: markInstalled(parsed.findings, plan) };
   if (!protectsRepositories(plan)) return receipt;
   const { signal } = limit;
   const disarming = disarmRepositories(receipt.findings, { context: last, roots, signal });

@@ -5,13 +5,32 @@ import { isWithinNetwork, parseNetwork, reasonAfterName } from "../../policy/net
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
-export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "protectsLike">;
+export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "user" | "protectsLike">;
 
-/** The policy of a mode or a file, with the network setting and the protected names from the options. */
-export async function loadChosenPolicy({ protectsLike, ...choice }: PolicyChoice): Promise<LoadedPolicy> {
+/** The policy of a mode or a file, with the network setting, the user and the protected names from the options. */
+export async function loadChosenPolicy({
+  protectsLike,
+  user,
+  ...choice
+}: PolicyChoice): Promise<LoadedPolicy> {
   const likeNames = protectsLike === undefined ? [] : loadPolicy(protectsLike).then(protectedNames);
   const [chosen, names] = await Promise.all([loadNamedPolicy(choice), likeNames]);
-  return protecting(chosen, names);
+  return protecting(user === undefined ? chosen : runningAs(user, chosen), names);
+}
+
+/** Error: `usage.invalid`. */
+function runningAs(user: string, { policy, ...loaded }: LoadedPolicy): LoadedPolicy {
+  if (!/^[0-9]{1,9}:[0-9]{1,9}$/.test(user))
+    throw new BrigError(`${JSON.stringify(user)} does not say whom commands run as`, {
+      code: "usage.invalid",
+      hint: "give the numbers of a user and of a group, such as 1000:1000",
+    });
+  if (policy.user !== "host")
+    throw new BrigError(`the policy ${loaded.name} says itself whom commands run as: ${policy.user}`, {
+      code: "usage.invalid",
+      hint: "leave out --user, or use --sandbox workspace-write",
+    });
+  return { ...loaded, policy: { ...policy, user } };
 }
 
 /** Full access that still protects what the given policy protects. */
@@ -35,7 +54,11 @@ function protecting(loaded: LoadedPolicy, names: readonly string[]): LoadedPolic
   return { ...loaded, policy: { ...policy, workspace: { ...policy.workspace, protected: all } } };
 }
 
-async function loadNamedPolicy({ mode, policyFile, network }: PolicyChoice): Promise<LoadedPolicy> {
+async function loadNamedPolicy({
+  mode,
+  policyFile,
+  network,
+}: Omit<PolicyChoice, "user" | "protectsLike">): Promise<LoadedPolicy> {
   if (mode !== undefined && policyFile !== undefined)
     throw new BrigError("a mode and a policy file were both given", {
       code: "usage.invalid",

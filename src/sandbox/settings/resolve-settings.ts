@@ -26,6 +26,7 @@ export interface UnresolvedSettings
       SandboxOptions,
       | "workspaceKind"
       | "git"
+      | "unprotected"
       | "image"
       | "runtime"
       | "limits"
@@ -73,6 +74,9 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
       hasOverlay || branch !== undefined
         ? new SharedTree({ leaseSeconds: keep ? 0 : leaseSeconds })
         : undefined,
+    unprotected: source.unprotected,
+    user: source.user,
+    toldNotices: new Set(),
     image: source.image ?? DEFAULT_IMAGE,
     runtime: source.runtime,
     limits: source.limits,

@@ -32,6 +32,12 @@ export interface SandboxSettings {
    * `overlay` is the copy of `.git`.
    */
   branch?: SessionBranch | undefined;
+  /** Paths, relative to the workspace, that need not be protected where that is not possible. Default: none. */
+  unprotected?: readonly string[] | undefined;
+  /** Whom commands were asked to run as. Default: nobody in particular. */
+  user?: string | undefined;
+  /** Of which workspaces it was told what does not work. All sandboxes with these settings share it. Default: of none. */
+  toldNotices?: Set<string> | undefined;
   /** Reference or id. */
   image: string;
   /** OCI runtime; undefined for the engine's default. */

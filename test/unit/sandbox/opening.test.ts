@@ -1,9 +1,13 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Engine } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import { FrameType, TOKEN_BYTES } from "../../../src/sandbox/channel/protocol.js";
+import { openSandbox } from "../../../src/sandbox/open-sandbox.js";
 import { frame, welcome } from "./channel/fake-runner.js";
 import type { PlayedContainer, PlayedEngine } from "./played-engine.js";
-import { failure, playedPlace, recordNames } from "./played-sandbox.js";
+import { emptyWorkspace, failure, playedPlace, recordNames } from "./played-sandbox.js";
 
 const report = (name: string, text: string) => (container: PlayedContainer) =>
   void container.sections.set(name, text);
@@ -61,6 +65,26 @@ describe("a sandbox that is opened", () => {
     const { Cmd } = engine.container.body;
     expect(Cmd[Cmd.indexOf("--lease") + 1]).toBe(given);
     await opened.release({ isEnding: false });
+  });
+
+  it("tells once what does not work in it, and a second one with the same settings does not", async () => {
+    const { engine, open, warnings } = await playedPlace();
+    const workspace = await emptyWorkspace();
+    await writeFile(join(workspace, ".git"), "gitdir: ../nowhere\n");
+    const sandbox = { workspaceKind: "bind", workspace, mode: "read-only" } as const;
+    const opened = await open(sandbox);
+    expect(warnings).toMatchObject([
+      { code: "workspace.invalid", message: expect.stringMatching(/^git does not work in the sandbox: /) },
+    ]);
+    expect(opened.plan.notices).toEqual(warnings);
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    const again = await openSandbox(opened.settings, {
+      engine: engine.asEngine as Engine,
+      toolboxVolume: "toolbox",
+      onWarning,
+    });
+    expect(warnings).toHaveLength(1);
+    for (const one of [opened, again]) await one.release({ isEnding: false });
   });
 
   it("that is kept has no lease", async () => {

@@ -51,6 +51,25 @@ describe.each(OWNING_USERS)("as the user $uid", (user) => {
   );
 });
 
+it("takes commits where the repository has them signed, and tells of that and of a lock that is left over", async ({
+  open,
+}) => {
+  await using directory = await temporaryDirectory();
+  const repository = await createRepository(directory.path);
+  git(repository, ["config", "commit.gpgSign", "true"]);
+  writeFileSync(join(repository, ".git/index.lock"), "");
+  const warnings: string[] = [];
+  const { branch, output } = await session(open, repository, {
+    onWarning: ({ message }) => void warnings.push(message),
+    script: `${IDENTITY} rm .git/index.lock; git commit -q --allow-empty -m one 2>&1`,
+  });
+  expect({ branch, output }).toMatchObject({ branch: { kind: "arrived", commits: 1 }, output: "" });
+  expect(warnings).toEqual([
+    expect.stringContaining("not signed"),
+    expect.stringMatching(/index\.lock" is left over/),
+  ]);
+});
+
 it("leaves the repository out of what is shown, applied and kept, since its commits arrive as a branch", async ({
   open,
 }) => {

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,6 +81,41 @@ async function prepared(): Promise<SessionBranch> {
   await branch.prepare(host, "0a1b");
   return branch;
 }
+
+describe("what keeps git in a sandbox from committing", () => {
+  const noticesOf = async () =>
+    (await branchOf().prepare(host, "0a1b")).notices.map(({ message }) => message);
+
+  it("is nothing, and commits are never signed, since the keys are outside", async () => {
+    const { notices, environment } = await branchOf().prepare(host, "0a1b");
+    expect(notices).toEqual([]);
+    expect(
+      execFileSync("git", ["config", "commit.gpgsign"], {
+        cwd: host,
+        env: { ...environment, PATH: process.env.PATH },
+      }).toString(),
+    ).toBe("false\n");
+  });
+
+  it("is told where commits have to be signed", async () => {
+    git(host, ["config", "commit.gpgSign", "yes"]);
+    expect(await noticesOf()).toEqual([expect.stringContaining("are not signed")]);
+    git(host, ["config", "commit.gpgSign", "off"]);
+    expect(await noticesOf()).toEqual([]);
+  });
+
+  it.each(["index.lock", "HEAD.lock"])(
+    "is told where %s is left over, and not where it goes soon",
+    async (name) => {
+      const lock = join(host, ".git", name);
+      await writeFile(lock, "");
+      expect(await noticesOf()).toEqual([expect.stringContaining(`"${lock}" is left over`)]);
+      const telling = noticesOf();
+      await rm(lock);
+      expect(await telling).toEqual([]);
+    },
+  );
+});
 
 const tipOf = (name: string) => git(host, ["for-each-ref", "--format=%(objectname)", `refs/heads/${name}`]);
 

@@ -31,15 +31,20 @@ async function make(path: string, content = ""): Promise<void> {
   await writeFile(join(folder, path), content);
 }
 
-/** Held paths of the writable directory, with `?` behind what is not there yet. */
-async function held(root = work, variables: Record<string, string> = {}): Promise<string[]> {
+/** Held paths of the writable directory, with `?` behind what is not there yet, and whether it is to be a file. */
+async function held(
+  root = work,
+  variables: Record<string, string> = {},
+  unprotected: readonly string[] = [],
+): Promise<string[]> {
   const top = { path: join(root, ".git"), identity: null };
   const places = await findGitPaths({
     ...{ writable: [root], protectedPaths: [top], homeDirectory: folder },
-    userConfig: userGitConfig(variables, folder),
+    ...{ userConfig: userGitConfig(variables, folder), unprotected },
   });
   const lines = places.map(
-    ({ path, identity }) => path.slice(root.length + 1) + (identity === null ? "?" : ""),
+    ({ path, identity, isEmptyFile }) =>
+      path.slice(root.length + 1) + (isEmptyFile ? " (file)" : "") + (identity === null ? "?" : ""),
   );
   return lines.filter((line) => line !== ".git?").sort();
 }
@@ -133,7 +138,7 @@ describe("a repository further down", () => {
       "work/.git/modules/inner/config",
       "[core]\n\thooksPath = ../../../hooks\n[include]\n\tpath = ../../../more\n",
     );
-    expect(await held()).toEqual(["hooks?", "more?"]);
+    expect(await held()).toEqual(["hooks?", "more (file)?"]);
   });
 
   it("whose name is not UTF-8 keeps the sandbox from starting, and one beside such a name does not", async () => {
@@ -149,7 +154,33 @@ describe("a repository further down", () => {
     await mkdir(join(work, "sub"));
     await symlink("../elsewhere", join(work, "sub/.git"));
     expect(await refusal()).toContain("symbolic link");
+    const dotGit = join(work, "sub/.git");
+    await expect(held()).rejects.toMatchObject({
+      hint: expect.stringContaining(`--unprotected "${dotGit}"`),
+    });
+    git("init", "-q", "other");
+    expect(await held(work, {}, [dotGit])).toEqual(["other/.git"]);
   });
+
+  it.each([
+    ["gitdir: ..\n", "[core]"],
+    ["gitdir: real\n", "[core]\n hooksPath = .."],
+    ["gitdir: real\n", `[include]\n path = ../..`],
+  ])(
+    "that leads to its parent keeps the sandbox from starting, unless it is given up: %j %j",
+    async (pointer, config) => {
+      await make("work/nested/.git", pointer);
+      await make("work/nested/real/config", config);
+      const dotGit = join(work, "nested/.git");
+      await expect(held()).rejects.toMatchObject({
+        hint: expect.stringContaining(`--unprotected "${dotGit}"`),
+      });
+      expect(await held(work, {}, [dotGit])).toContain("nested/.git");
+      await expect(held(work, {}, [join(work, "other/.git")])).rejects.toMatchObject({
+        code: "policy.not-enforced",
+      });
+    },
+  );
 });
 
 describe("what a repository's files lead to", () => {
@@ -183,7 +214,7 @@ describe("what a repository's files lead to", () => {
     await symlink("../../scripts/pre-push", join(work, ".git/hooks/pre-push"));
     await symlink("../../scripts/later", join(work, ".git/hooks/post-commit"));
     await symlink("../info", join(work, ".git/info"));
-    expect(await held()).toEqual(["info", "scripts/later?", "scripts/pre-push"]);
+    expect(await held()).toEqual(["info", "scripts/later (file)?", "scripts/pre-push"]);
   });
 
   it("is held: borrowed objects, quoted or not, and what these borrow", async () => {

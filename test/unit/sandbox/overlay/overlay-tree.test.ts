@@ -39,9 +39,9 @@ describe("a tree", () => {
       path,
       kind: "writable-root",
     }));
-    tree.use({ mounts, absentNames: [`${lower}/.codex`] } as never);
-    tree.use({ mounts: [], absentNames: [`${lower}/.codex`, `${lower}/.brig`] } as never);
-    expect(tree.leftOut).toEqual(["m", ".codex", ".brig"]);
+    tree.use({ mounts, absentNames: [`${lower}/.codex`], emptyFiles: [`${lower}/more`] } as never);
+    tree.use({ mounts: [], absentNames: [`${lower}/.codex`, `${lower}/.brig`], emptyFiles: [] } as never);
+    expect(tree.leftOut).toEqual(["m", ".codex", "more", ".brig"]);
     await tree.close({ keep: false });
   });
 
@@ -110,6 +110,7 @@ describe("a tree that cannot be made", () => {
     tree.use({
       mounts: [{ path: `${tree.workspace}/same/below`, kind: "writable-root" }],
       absentNames: [],
+      emptyFiles: [],
     } as never);
     await tree.ready();
     await tree.close({ keep: false });

@@ -75,6 +75,29 @@ describe("placeholders", () => {
     expect(await readdir(folder)).toEqual(["file"]);
   });
 
+  it("that are files are empty and readable, taken over, and go without a trace", async () => {
+    const [path, other] = [at("gitconfig"), at("other")];
+    await preparePlaceholders([path], { files: [path] });
+    expect(await stat(path)).toMatchObject({ size: 0, mode: 0o100444 });
+    const second = await preparePlaceholders([path, other], { files: [path, other] });
+    expect(second.made.map((one) => one.path)).toEqual([path, other]);
+    await chmod(other, 0o644);
+    await writeFile(other, "x");
+    await second.remove();
+    expect(await readdir(folder)).toEqual(["other"]);
+  });
+
+  it("that are files leave what appeared meanwhile to its maker, an empty file too", async () => {
+    const path = at("gitconfig");
+    await writeFile(path, "", { mode: 0o444 });
+    expect((await preparePlaceholders([path], { files: [path] })).made).toEqual([]);
+    await rm(path);
+    await mkdir(path);
+    await expect(preparePlaceholders([path], { files: [path] })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+    });
+  });
+
   it("are not made through a link", async () => {
     await symlink(at("target"), at(".git"));
     await expect(preparePlaceholders([at(".git")])).rejects.toMatchObject({ code: "policy.not-enforced" });
@@ -109,6 +132,15 @@ it.each([
   ["other things", { "brig.placeholders": '[1,null,"relative","/a"]' }, ["/a"]],
 ])("the label with %s is read", (_, labels, paths) => {
   expect(readPlaceholdersLabel(labels)).toEqual(paths);
+});
+
+it("a sweep removes the empty file of a killed session, and no other empty file", async () => {
+  const [left, own] = [at("left"), at("own")];
+  await preparePlaceholders([left], { files: [left] });
+  await writeFile(own, "", { mode: 0o444 });
+  const places = [left, own].map((path) => ({ path, ino: null }));
+  expect(await removeAbandonedPlaceholders(places)).toEqual([left]);
+  expect(await readdir(folder)).toEqual(["own"]);
 });
 
 it("placeholders in use are those of other sessions' containers", async () => {

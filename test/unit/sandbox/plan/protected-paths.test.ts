@@ -111,6 +111,28 @@ describe("protected names of a writable workspace", () => {
     ]);
   });
 
+  it("that are links are given up by name, and what they lead to in the workspace stays read-only", async () => {
+    await make("repo/docs/agents");
+    await symlink("docs/agents", join(folder, "repo/.agents"));
+    await symlink("../elsewhere", join(folder, "repo/.codex"));
+    const unprotected = [".agents", ".codex"].map((name) => join(folder, "repo", name));
+    await expect(planProtection([root("repo")], NAMES)).rejects.toMatchObject({
+      hint: expect.stringContaining(`--unprotected "${unprotected[1]}"`),
+    });
+    const { mounts, placeholders } = await planProtection([root("repo")], NAMES, { unprotected });
+    const paths = mounts.map(({ kind, path }) => `${kind} ${path.slice(folder.length + 1)}`);
+    expect(paths).toContain("protected repo/docs/agents");
+    expect(paths.join()).not.toMatch(/repo\/\.(agents|codex)/);
+    expect(placeholders).toEqual([".git", ".brig"].map((name) => join(folder, "repo", name)));
+  });
+
+  it("that are links are no matter in a copy, where nothing of the host can be replaced", async () => {
+    await make("repo");
+    await symlink("elsewhere", join(folder, "repo/.agents"));
+    const { absentNames } = await planProtection([root("repo")], NAMES, { overlayVolume: "v" });
+    expect(absentNames).toEqual([".git", ".codex", ".brig"].map((name) => join(folder, "repo", name)));
+  });
+
   it("that are links cannot be protected, and the run is refused", async () => {
     await make("repo");
     await make("elsewhere");

@@ -53,6 +53,21 @@ it.for([
   expect(protects(second)).not.toEqual(protects(first));
 });
 
+it("a path that is to be an empty file is one in the other sandbox too, and nothing in a copy", async () => {
+  await writeFile(join(workspace, ".git/config"), "[include]\n path = ../more\n");
+  await mkdir(join(extra, ".git"));
+  await writeFile(join(extra, ".git/config"), "[include]\n path = ../more\n");
+  const first = await plan();
+  expect(first.emptyFiles).toEqual([join(workspace, "more"), join(extra, "more")]);
+  expect(first.placeholders).toContain(join(extra, "more"));
+  expect([...first.placeholders, ...first.absentNames]).not.toContain(join(workspace, "more"));
+  const second = await plan(first);
+  expect(protects(second)).toEqual(protects(first));
+  expect(second.emptyFiles).toEqual(first.emptyFiles);
+  await writeFile(join(workspace, "more"), "");
+  expect((await plan(first)).emptyFiles).toEqual([join(extra, "more")]);
+});
+
 it("where a directory itself was replaced, there is a search again", async () => {
   const first = await plan();
   await rename(workspace, `${workspace}-old`);
