@@ -15,7 +15,7 @@ it("limits stay in force where a session gets full access, which has a policy of
 
 it("limits of flags stay in force when a conversation changes its mode", async () => {
   const flags = { workspace: "none", memory: 512, cpus: 0.5, pids: 64 };
-  const run = await resolveRun(flags, testContext(), { usualApproval: "never" });
+  const run = await resolveRun(flags, testContext(), { usualApproval: "never", beginsSession: true });
   expect(run.sandbox.limits).toEqual(limits);
   expect((await inMode(run, "danger-full-access")).sandbox.limits).toEqual(limits);
 });
