@@ -88,10 +88,11 @@ describe("a program that the agent left running", () => {
   const agent = `echo 42 > index.html; nohup python3 -m http.server 8765 --bind 127.0.0.1 > /dev/null 2>&1 &
     for i in $(seq 100); do curl -s http://127.0.0.1:8765/ && break; sleep 0.1; done`;
   const testScript = passIf('[ "$(curl -s http://127.0.0.1:8765/index.html)" = 42 ]');
+  const step = { artifacts: [] };
   const named = expect.stringMatching(/^"python3.* -m http\.server 8765.*" \(port 8765\)/);
 
   sandboxTest("is ended before the tests, and named with its port", async ({ directory }) => {
-    const { result, findings } = await tried(directory, { agent, testScript });
+    const { result, findings } = await tried(directory, { agent, testScript, step });
     expect(result).toMatchObject({ status: "scored", reward: 0 });
     expect(findings).toEqual([named]);
     expect(findings[0]).toContain("was ended before the tests");
@@ -101,6 +102,7 @@ describe("a program that the agent left running", () => {
     const { result, findings, confirmation } = await tried(directory, {
       agent,
       testScript,
+      step,
       verifier: { keepsServices: true },
     });
     expect(result).toMatchObject({ status: "scored", reward: 1 });

@@ -28,7 +28,6 @@ interface Column {
 const columns: readonly Column[] = [
   { key: "status", title: "Status", isNumber: false, text: ({ status }) => status },
   { key: "reward", title: "Reward", isNumber: true, text: ({ reward }) => rewardText(reward) },
-  { key: "pass", title: "Passed", isNumber: false, text: ({ passKind }) => passText(passKind) },
   { key: "cause", title: "Cause", isNumber: false, text: ({ cause }) => causeText(cause) },
   { key: "time", title: "Time", isNumber: true, text: ({ wallMs }) => durationText(wallMs) },
   {
@@ -40,6 +39,7 @@ const columns: readonly Column[] = [
   { key: "cost", title: "Cost", isNumber: true, text: ({ costUsd }) => costText(costUsd) },
   { key: "calls", title: "Calls", isNumber: true, text: ({ toolCalls }) => countText(toolCalls) },
   { key: "started", title: "Started", isNumber: false, text: ({ startedAt }) => timeText(startedAt) },
+  { key: "pass", title: "Passed", isNumber: false, text: ({ passKind }) => passText(passKind) },
 ];
 
 interface AttemptsProps {

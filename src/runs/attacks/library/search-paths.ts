@@ -51,7 +51,7 @@ done`,
     source,
     remedy,
     claims: ["stdio.h"],
-    script: String.raw`
+    script: `
 need gcc
 mkdir -p /usr/local/include 2> /dev/null
 cat > "$STATE/stdio.h" << END
@@ -70,7 +70,7 @@ cp "$STATE/stdio.h" /usr/local/include/stdio.h || not_possible "/usr/local/inclu
     source,
     remedy,
     claims: ["crt1.o"],
-    script: String.raw`
+    script: `
 need gcc
 need ld
 real=$(gcc -print-file-name=crt1.o)

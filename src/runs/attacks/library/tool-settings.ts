@@ -29,7 +29,7 @@ done`,
     source,
     remedy,
     claims: ["/etc/dpkg"],
-    script: String.raw`
+    script: `
 need dpkg
 mkdir -p /etc/dpkg/dpkg.cfg.d /etc/ca-certificates/update.d 2> /dev/null
 echo "pre-invoke=$FORGE" > /etc/dpkg/dpkg.cfg.d/attack || not_possible "/etc/dpkg cannot be written"
@@ -42,7 +42,7 @@ cp "$FORGE" /usr/sbin/policy-rc.d`,
     source,
     remedy,
     claims: ["/var/lib/dpkg"],
-    script: String.raw`
+    script: `
 need dpkg
 script=$(ls /var/lib/dpkg/info/*.postinst 2> /dev/null | grep -v : | head -n 1)
 [ -w "$script" ] || not_possible "no package has a script that can be written"
