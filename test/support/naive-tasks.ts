@@ -191,7 +191,7 @@ ${score("cmp /tmp/found /tests/expected.txt")}
   su: asNobody("su nobody -s /bin/sh -c 'python3 /app/answer.py'"),
   compiling,
   downloading: after("curl -s file:///srv/expected.txt > /tmp/expected", "cmp /tmp/expected /app/answer.txt"),
-  packages: after("dpkg --configure -a > /dev/null"),
+  packages: after("PATH=/usr/sbin:/sbin:$PATH dpkg --configure -a > /dev/null"),
   installed: after('export PATH="$HOME/.local/bin:$PATH"; uv --version'),
   log,
   make,

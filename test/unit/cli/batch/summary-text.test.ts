@@ -39,7 +39,9 @@ describe("what a run gave", () => {
 
   it("says so if nothing passed, since the exit status does not", () => {
     const none = summaryOf(1, [{ reward: 0 }, null], [{ task: "task-01", reward: 0 }, null]);
-    expect(finalText(none, { stop: null })).toContain("no attempt passed; the exit status tells that only with");
+    expect(finalText(none, { stop: null })).toContain(
+      "no attempt passed; the exit status tells that only with",
+    );
     expect(finalText(summary, { stop: null })).not.toContain("no attempt passed");
   });
 });
