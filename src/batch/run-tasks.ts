@@ -103,7 +103,7 @@ type SettingsSource = Pick<TasksRun, "agent" | "agentOptions" | "attempts" | "at
 export function settingsOf(run: SettingsSource): BatchSettings {
   const { agent, agentOptions, attempts, attemptLimits, runtime } = run;
   const { agentTimeoutSec, timeoutMultiplier, timeoutExtension, ...others } = attemptLimits;
-  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom } = others;
+  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom, keepServices } = others;
   return {
     agent: { name: agent.name, model: agent.model, options: agentOptions },
     attempts,
@@ -115,6 +115,7 @@ export function settingsOf(run: SettingsSource): BatchSettings {
       maxTokens: maxTokens ?? null,
       maxCostUsd: maxCostUsd ?? null,
       memoryHeadroom: memoryHeadroom ?? null,
+      keepServices: keepServices ?? null,
     },
     runtime: runtime ?? null,
   };

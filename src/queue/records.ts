@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { attemptStages } from "../runs/attempt/attempt.js";
 import { type BatchSettings, batchSettingsSchema } from "../runs/batch/batch-settings.js";
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -49,7 +50,7 @@ export const jobOutcomeSchema = z.discriminatedUnion("kind", [
 export type JobOutcome = z.infer<typeof jobOutcomeSchema>;
 
 export const jobProgressSchema = z.strictObject({
-  stage: z.enum(["image", "start", "agent", "export", "verify"]),
+  stage: z.enum(attemptStages),
 });
 
 /** What a worker says about itself, again and again. */

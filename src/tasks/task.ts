@@ -136,6 +136,11 @@ export interface TaskVerifier extends TaskPhase {
    * agent's container, where the agent may have changed whatever they use.
    */
   mode: "separate" | "shared";
+  /**
+   * Shared tests only: what the agent left running goes on while they run, among it what could write the reward itself. Default:
+   * everything is ended before.
+   */
+  keepsServices?: boolean | undefined;
   env: Readonly<Record<string, string>>;
   /** Of the separate container; null for the task's own. */
   environment: TaskEnvironment | null;

@@ -51,7 +51,9 @@ describe.skipIf(chromium.missing !== null)(title, () => {
     await expect(page.title()).resolves.toBe("Attempts of run-a · brig view");
     await expect
       .poll(() => page.locator(".figures").innerText())
-      .toMatch(/Attempts\s+60\s+Mean reward\s+0\.\d+ \(0\.\d+ to 0\.\d+\)\s+pass@1\s+0\.\d+ \(/);
+      .toMatch(
+        /Attempts\s+60\s+Mean reward\s+0\.\d+ \(95 % interval 0\.\d+–0\.\d+[^)]*\)\s+pass@1\s+0\.\d+ \(95 %/,
+      );
     await expect.poll(() => page.getByRole("status").innerText()).toBe("60 of 60 attempts shown");
     expect((await shownTasks(page)).slice(0, 3)).toEqual([
       "example/parsing-00000 #1",

@@ -139,6 +139,7 @@ export const playedSettings: BatchSettings = {
     maxTokens: null,
     maxCostUsd: null,
     memoryHeadroom: null,
+    keepServices: null,
   },
   runtime: null,
 };

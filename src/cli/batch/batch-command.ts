@@ -36,5 +36,5 @@ export function defineBatch(command: Command, context: CliContext): void {
 const help = `
 The same command again, with the same -o, runs what has not ended yet. Ctrl-C starts no more attempts and waits for those
 that run; a second one cancels them; a third ends brig at once.
-Exit status: 0 if all attempts have a score, 1 if not or if --min-reward is not reached, 2 for bad usage or other settings than
-those of the run in -o, 125 without an engine, 130 after ctrl-C.`;
+Exit status: 0 if all attempts have a score, also if none passed, 1 if not or if --min-reward is not reached (--min-reward 1: unless all
+pass), 2 for bad usage or other settings than those of the run in -o, 125 without an engine, 130 after ctrl-C.`;

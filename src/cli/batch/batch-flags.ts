@@ -25,6 +25,7 @@ export interface BatchFlags extends ConfigFlags, Partial<QueueFlags> {
   timeout?: number;
   timeoutMultiplier?: number;
   timeoutExtension?: number;
+  keepServices?: boolean;
   maxTurns?: number;
   maxTokens?: number;
   maxCost?: number;
@@ -100,6 +101,10 @@ export function addBatchOptions(command: Command): Command {
         "extend a time limit by at most this share of it while others hold the processors; 0 for never (default: 1)",
         notNegative,
       ),
+    )
+    .option(
+      "--keep-services",
+      "let what an agent left running go on while tests in its container run; such a program can write the reward",
     )
     .addOption(option("--max-turns <number>", "requests to the model in an attempt", atLeastOne))
     .addOption(option("--max-tokens <number>", "tokens in an attempt, input and output", atLeastOne))

@@ -10,8 +10,10 @@ export function eventAsJson(event: BatchEvent): object | null {
     }
     case "attempt-started":
       return { type: "attempt.started", task: event.task, attempt: event.attempt, try: event.try };
-    case "attempt-stage":
-      return { type: "attempt.stage", task: event.task, attempt: event.attempt, stage: event.stage };
+    case "attempt-stage": {
+      const { task, attempt, stage, grading } = event;
+      return { type: "attempt.stage", task, attempt, stage, ...(grading !== undefined && { grading }) };
+    }
     case "attempt-retried": {
       const { task, attempt, failure } = event;
       return { type: "attempt.retried", task, attempt, try: event.try, failure };

@@ -143,6 +143,7 @@ function runOptions(run: RunContext): Omit<TasksRun, ShownOptions> {
       agentTimeoutSec: flags.timeout === undefined ? undefined : flags.timeout / 1000,
       timeoutMultiplier: flags.timeoutMultiplier,
       timeoutExtension: flags.timeoutExtension,
+      keepServices: flags.keepServices,
       maxTurns: flags.maxTurns,
       maxTokens: flags.maxTokens,
       maxCostUsd: flags.maxCost,

@@ -1,16 +1,17 @@
-import type { Estimate } from "../../report/statistics/mean-interval.js";
+import { estimateText } from "../../report/statistics/estimate-text.js";
+import { passKindsText } from "../../report/summary/pass-text.js";
 import type { Summary } from "../../report/summary/summary.js";
 import type { BatchOutcome } from "../../runs/batch/run-batch.js";
-import { estimateText } from "./progress/batch-rows.js";
 
 /** One row for each task. */
 export function taskRows({ perTask }: Summary): string[][] {
   return [
-    ["TASK", "REWARD", "PASSED", "NO SCORE"],
-    ...perTask.map(({ task, reward, scored, passed, unscored, infrastructure, missing }) => [
+    ["TASK", "REWARD", "PASSED", "HOW", "NO SCORE"],
+    ...perTask.map(({ task, reward, scored, passed, passKinds, unscored, infrastructure, missing }) => [
       task,
       reward === null ? "-" : reward.toFixed(3),
       `${passed}/${scored}`,
+      passKindsText(passKinds, { isShort: true }) || "-",
       String(unscored + infrastructure + missing),
     ]),
   ];
@@ -21,8 +22,9 @@ export function finalText(summary: Summary, { stop }: Pick<BatchOutcome, "stop">
   const { attempts, reward, passes, failures, usage } = summary;
   const lines = [
     `${attempts.scored} of ${attempts.planned} attempts have a score`,
-    ...(reward === null ? [] : [`reward ${estimateText(reward)}`]),
-    ...passes.flatMap(({ k, passAt, passAll }) => passLines(k, passAt, passAll)),
+    ...(attempts.passed === 0 ? noneLines(attempts) : [`passed: ${passKindsText(summary.passKinds)}`]),
+    ...(reward === null ? [] : [`reward ${estimateText(reward, scoredTasks(summary))}`]),
+    ...passes.flatMap(passLines),
     ...Object.entries(failures).map(([name, count]) => `${count} without a score: ${name}`),
     ...(attempts.missing === 0 ? [] : [`${attempts.missing} not run to their end${whyText(stop)}`]),
     ...(usage.inputTokens === 0 ? [] : [usageText(usage)]),
@@ -30,9 +32,18 @@ export function finalText(summary: Summary, { stop }: Pick<BatchOutcome, "stop">
   return lines.map((line) => `${line}\n`).join("");
 }
 
-function passLines(k: number, passAt: Estimate, passAll: Estimate): string[] {
-  if (k === 1) return [`pass@1 ${estimateText(passAt)}`];
-  return [`pass@${k} ${estimateText(passAt)}`, `pass^${k} ${estimateText(passAll)}`];
+/** A run without a pass is a result like any other, which a script may not expect. */
+function noneLines({ scored }: Summary["attempts"]): string[] {
+  return scored === 0 ? [] : ["no attempt passed; the exit status tells that only with --min-reward"];
+}
+
+function scoredTasks({ perTask }: Summary): number {
+  return perTask.filter(({ scored }) => scored > 0).length;
+}
+
+function passLines({ k, passAt, passAll, tasks }: Summary["passes"][number]): string[] {
+  if (k === 1) return [`pass@1 ${estimateText(passAt, tasks)}`];
+  return [`pass@${k} ${estimateText(passAt, tasks)}`, `pass^${k} ${estimateText(passAll, tasks)}`];
 }
 
 function whyText(stop: BatchOutcome["stop"]): string {

@@ -1,4 +1,6 @@
+import { type PassKind, passKindOf, passRestsOn } from "../../runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../runs/results/attempt-result.js";
+import { passKindText } from "../summary/pass-text.js";
 import type { Summary } from "../summary/summary.js";
 import { problemOf } from "./problem.js";
 
@@ -35,11 +37,23 @@ function testCase(result: AttemptResult): string {
   const time = durationSec(startedAt, endedAt);
   const start = `    <testcase name="attempt ${attempt}" classname="${escaped(task)}" time="${time}"`;
   const problem = problemOf(result);
+  const kind = passKindOf(result);
+  if (kind !== null && kind !== "separate")
+    return `${start}>\n${passElements(result, kind)}    </testcase>\n`;
   if (problem === null) return `${start}/>\n`;
   const { element, type, lines } = problem;
   const text = escaped(lines.join("\n").slice(0, MAX_TEXT_LENGTH));
   const title = escaped((lines[0] ?? "").slice(0, MAX_TITLE_LENGTH));
   return `${start}>\n      <${element} type="${escaped(type)}" message="${title}">${text}</${element}>\n    </testcase>\n`;
+}
+
+/** How it passed, and what that rests on besides the work. */
+function passElements(result: AttemptResult, kind: PassKind): string {
+  const properties = `      <properties><property name="pass" value="${kind}"/></properties>\n`;
+  const paths = passRestsOn(result);
+  if (paths.length === 0) return properties;
+  const text = escaped(`${passKindText(kind)}:\n${paths.join("\n")}`.slice(0, MAX_TEXT_LENGTH));
+  return `${properties}      <system-out>${text}</system-out>\n`;
 }
 
 function durationSec(from: string | null, to: string | null): string {

@@ -1,4 +1,5 @@
-import type { Estimate } from "../statistics/mean-interval.js";
+import { estimateText } from "../statistics/estimate-text.js";
+import { passKindsText } from "../summary/pass-text.js";
 import type { Summary } from "../summary/summary.js";
 
 /** GitHub takes 1 MiB of all steps together. */
@@ -7,12 +8,16 @@ const MAX_NAME_LENGTH = 200;
 
 /** Markdown for the page of the job: the numbers of the run, and a row for each task, those that did not pass first. */
 export function jobSummary(summary: Summary): string {
-  const { agent, attempts, reward, passes, failures, perTask } = summary;
+  const { agent, attempts, passKinds, reward, passes, failures, perTask } = summary;
   const name = [agent.name, agent.model].filter((part) => part !== null).join(" ");
+  const passed = passKindsText(passKinds);
   const numbers = [
     ["Attempts with a score", `${attempts.scored} of ${attempts.planned}`],
-    ...(reward === null ? [] : [["Reward", estimateText(reward)]]),
-    ...passes.map(({ k, passAt }) => [`pass@${k}`, estimateText(passAt)]),
+    ...(passed === "" ? [] : [["Passed", passed]]),
+    ...(reward === null
+      ? []
+      : [["Reward", estimateText(reward, perTask.filter(({ scored }) => scored > 0).length)]]),
+    ...passes.map(({ k, passAt, tasks }) => [`pass@${k}`, estimateText(passAt, tasks)]),
     ...Object.entries(failures).map(([kind, count]) => [`No score: ${kind}`, String(count)]),
   ];
   const rank = ({ passed, scored }: Summary["perTask"][number]) => (scored === 0 ? 1 : passed / scored);
@@ -47,9 +52,4 @@ function markdown(text: string): string {
     .slice(0, MAX_NAME_LENGTH)
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
     .replace(/[!-,.:-@[-`{-~]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
-function estimateText({ value, low, high }: Estimate): string {
-  const interval = low === null || high === null ? "" : ` (${low.toFixed(3)} to ${high.toFixed(3)})`;
-  return `${value.toFixed(3)}${interval}`;
 }

@@ -7,7 +7,18 @@ export type TabName = (typeof tabNames)[number];
 export const rewardRanges = ["", "full", "partial", "zero", "none"] as const;
 export type RewardRange = (typeof rewardRanges)[number];
 
-const sortKeys = ["task", "status", "reward", "cause", "time", "tokens", "cost", "calls", "started"] as const;
+const sortKeys = [
+  "task",
+  "status",
+  "reward",
+  "pass",
+  "cause",
+  "time",
+  "tokens",
+  "cost",
+  "calls",
+  "started",
+] as const;
 export type SortKey = (typeof sortKeys)[number];
 
 /** Empty strings filter nothing. */

@@ -1,5 +1,9 @@
 import { formatDuration } from "../../lib/time/durations.js";
+import type { PassKind } from "../../runs/results/attempt-outcome.js";
+import { estimateText } from "../statistics/estimate-text.js";
 import type { Estimate } from "../statistics/mean-interval.js";
+import { passKindText } from "../summary/pass-text.js";
+import type { AttemptRow } from "../view/view-model.js";
 
 const causes: Record<string, string> = {
   wrong: "wrong answer",
@@ -49,12 +53,19 @@ export function timeText(iso: string): string {
   return iso.replace("T", " ").replace(/\.\d+(?=Z)/, "");
 }
 
-/** "0.58 (0.41 to 0.75)": with the 95 % interval. */
-export function estimateText(estimate: Estimate | null): string {
-  if (estimate === null) return "–";
-  const { value, low, high } = estimate;
-  const interval = low === null || high === null ? "" : ` (${rewardText(low)} to ${rewardText(high)})`;
-  return `${rewardText(value)}${interval}`;
+/** With its 95 % interval. */
+export function shownEstimate(estimate: Estimate | null, tasks: number): string {
+  return estimate === null ? "–" : estimateText(estimate, tasks);
+}
+
+export function passText(kind: PassKind | null): string {
+  return kind === null ? "" : passKindText(kind);
+}
+
+/** The reward decides what a scored attempt looks like. */
+export function statusClass({ status, reward }: Pick<AttemptRow, "status" | "reward">): string {
+  if (status !== "scored" || reward === null) return `status-${status}`;
+  return reward >= 1 ? "good" : "bad";
 }
 
 export function chanceText(chance: number): string {

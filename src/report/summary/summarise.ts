@@ -1,5 +1,5 @@
 import type { BatchFile } from "../../runs/batch/batch-settings.js";
-import { type AttemptOutcome, passes } from "../../runs/results/attempt-outcome.js";
+import { type AttemptOutcome, type PassKind, passes, passKinds } from "../../runs/results/attempt-outcome.js";
 import { mean, meanReward } from "../statistics/mean-interval.js";
 import { passEstimates } from "../statistics/pass-at-k.js";
 import type { Summary } from "./summary.js";
@@ -11,7 +11,7 @@ export function summarise(batch: BatchFile, outcomes: readonly AttemptOutcome[])
   const { settings, tasks, brigVersion } = batch;
   const byTask = outcomesByTask(batch, outcomes);
   const perTask = [...byTask].map(([task, own]) => taskSummary(task, own, settings.attempts));
-  const total = (key: Exclude<keyof TaskSummary, "task" | "reward">) =>
+  const total = (key: Exclude<keyof TaskSummary, "task" | "reward" | "passKinds">) =>
     perTask.reduce((sum, one) => sum + one[key], 0);
   const attempts = {
     planned: tasks.length * settings.attempts,
@@ -29,6 +29,7 @@ export function summarise(batch: BatchFile, outcomes: readonly AttemptOutcome[])
     tasks: tasks.length,
     attemptsPerTask: settings.attempts,
     attempts,
+    passKinds: kindsOf(outcomes.filter(({ task }) => byTask.has(task))),
     reward: meanReward([...byTask.values()].map(rewardsOf)),
     passes: passEstimates(perTask),
     failures: failuresByClass(outcomes),
@@ -66,10 +67,16 @@ function taskSummary(task: string, outcomes: readonly AttemptOutcome[], attempts
     reward: rewards.length === 0 ? null : mean(rewards),
     scored: rewards.length,
     passed: outcomes.filter(passes).length,
+    passKinds: kindsOf(outcomes),
     unscored: countOf("unscored"),
     infrastructure: countOf("infrastructure"),
     missing: Math.max(0, attempts - outcomes.length),
   };
+}
+
+function kindsOf(outcomes: readonly AttemptOutcome[]): Summary["passKinds"] {
+  const countOf = (kind: PassKind) => outcomes.filter(({ passKind }) => passKind === kind).length;
+  return Object.fromEntries(passKinds.map((kind) => [kind, countOf(kind)])) as Summary["passKinds"];
 }
 
 function rewardsOf(outcomes: readonly AttemptOutcome[]): number[] {

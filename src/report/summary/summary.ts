@@ -1,10 +1,17 @@
 import { z } from "zod";
+import { passKinds } from "../../runs/results/attempt-outcome.js";
 
 const count = z.int().min(0);
 
 const estimateSchema = z
   .strictObject({ value: z.number(), low: z.number().nullable(), high: z.number().nullable() })
   .describe("With a 95 % interval; null where there are too few tasks for one");
+
+const passKindsSchema = z
+  .record(z.enum(passKinds), count)
+  .describe(
+    "How attempts passed: `shared-outside` rests on changes outside of the work, of `shared-unconfirmed` that is not known",
+  );
 
 /** `summary.json`. */
 export const summarySchema = z.strictObject({
@@ -21,6 +28,7 @@ export const summarySchema = z.strictObject({
     infrastructure: count.describe("Ended by the infrastructure; they count in no score"),
     missing: count.describe("Not run to their end yet"),
   }),
+  passKinds: passKindsSchema,
   reward: estimateSchema.nullable().describe("The mean over tasks of their mean rewards"),
   passes: z.array(
     z.strictObject({
@@ -48,6 +56,7 @@ export const summarySchema = z.strictObject({
       reward: z.number().nullable().describe("The mean of its scored attempts"),
       scored: count,
       passed: count,
+      passKinds: passKindsSchema,
       unscored: count,
       infrastructure: count,
       missing: count,

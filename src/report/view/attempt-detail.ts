@@ -1,6 +1,6 @@
 import { formatBytes } from "../../lib/bytes.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { AttemptFailure, AttemptResult } from "../../runs/results/attempt-result.js";
+import type { AttemptFailure, AttemptResult, Confirmation } from "../../runs/results/attempt-result.js";
 import { RunFiles } from "./run-file.js";
 import { fact, shownLine, shownText } from "./shown-text.js";
 import { shownTrajectory, type TrajectoryLimits } from "./trajectory.js";
@@ -9,6 +9,7 @@ import type {
   AttemptFailureView,
   AttemptStep,
   Fact,
+  ShownConfirmation,
   ShownText,
   Trajectory,
 } from "./view-model.js";
@@ -104,9 +105,19 @@ function shownStep(step: AttemptResult["steps"][number]): AttemptStep {
           ?.slice(0, MAX_TESTS)
           .map(({ name, status }) => ({ name: shownLine(name), status })) ?? null,
       omittedTests: Math.max(0, (verification.tests?.length ?? 0) - MAX_TESTS),
-      findings: verification.findings.slice(0, MAX_LINES).map(shownLine),
+      findings: shownLines(verification.findings.filter((one) => !verification.notes.includes(one))),
+      notes: shownLines(verification.notes),
+      confirmation: verification.confirmation && shownConfirmation(verification.confirmation),
     },
   };
+}
+
+function shownLines(lines: readonly string[]): string[] {
+  return lines.slice(0, MAX_LINES).map(shownLine);
+}
+
+function shownConfirmation({ paths, message, ...facts }: Confirmation): ShownConfirmation {
+  return { ...facts, paths: shownLines(paths), message: message === null ? null : shownLine(message) };
 }
 
 function rewardFacts(rewards: Readonly<Record<string, number>>): Fact[] {

@@ -1,3 +1,4 @@
+import { passKindOf } from "../../runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../runs/results/attempt-result.js";
 import { shownLine } from "./shown-text.js";
 import type { AttemptRow } from "./view-model.js";
@@ -15,6 +16,7 @@ export function attemptRow(result: AttemptResult): AttemptRow {
     status: result.status,
     reward: result.reward,
     cause: causeOf(result),
+    passKind: passKindOf(result),
     startedAt: result.startedAt,
     wallMs: Math.max(0, Date.parse(result.endedAt) - Date.parse(result.startedAt)),
     agentMs: durations.agentMs,

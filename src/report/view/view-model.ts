@@ -1,3 +1,5 @@
+import type { PassKind } from "../../runs/results/attempt-outcome.js";
+
 /** What the page in the browser is given. Every text in it is already free of control sequences. */
 
 /** A text, or its beginning and its end where the middle was too long to be shown. */
@@ -30,6 +32,8 @@ export interface AttemptRow {
   reward: number | null;
   /** Why there is no full reward; null if there is. */
   cause: string | null;
+  /** How it passed; null if it did not. */
+  passKind: PassKind | null;
   startedAt: string;
   wallMs: number;
   agentMs: number | null;
@@ -99,8 +103,21 @@ export interface AttemptStep {
     exitCode: number | null;
     tests: readonly { name: string; status: "passed" | "failed" | "skipped" | "error" }[] | null;
     omittedTests: number;
+    /** What was found and neutralised. */
     findings: readonly string[];
+    /** What was only found. */
+    notes: readonly string[];
+    confirmation: ShownConfirmation | null;
   } | null;
+}
+
+/** What a pass in the agent's container rests on. */
+export interface ShownConfirmation {
+  outcome: "clean" | "outside" | "unknown";
+  paths: readonly string[];
+  isSmallest: boolean;
+  gradings: number;
+  message: string | null;
 }
 
 export interface AttemptFailureView {

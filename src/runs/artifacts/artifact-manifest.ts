@@ -19,6 +19,7 @@ export const artifactManifestSchema = z.strictObject({
     .array(z.string().startsWith("/"))
     .describe("Paths below the declared artifacts that the image has and the agent removed"),
   findings: z.array(z.string()).describe("What was refused, and why"),
+  notes: z.array(z.string()).default([]).describe("Those of the findings where there was nothing to refuse"),
 });
 export type ArtifactManifest = z.infer<typeof artifactManifestSchema>;
 export type ArtifactEntry = z.infer<typeof entrySchema>;

@@ -79,6 +79,7 @@ export async function exportArtifacts(
     entries: found.entries,
     deleted: deletedBelow(declared, request.changes),
     findings: found.findings,
+    notes: found.notes,
   };
   await writeFile(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 1)}\n`, {
     flag: "wx",
@@ -95,7 +96,7 @@ async function exportOne(
   const { source } = artifact;
   if (isReserved(source)) return found.refuse(source, "may not be an artifact");
   const archive = await engine.readArchive(containerId, source, signal && { signal });
-  if (archive === null) return artifact.isExpected ? found.refuse(source, "does not exist") : undefined;
+  if (archive === null) return artifact.isExpected ? found.lack(source) : undefined;
   for await (const entry of readTar(archive)) {
     signal?.throwIfAborted();
     if (!(await found.add(entry, artifact))) return;
@@ -114,6 +115,7 @@ function entryOf({ path, mode, uid, gid, modifiedMs }: EmptyDirectory): Received
 class ExportedTree {
   readonly entries: ArtifactEntry[] = [];
   readonly findings: string[] = [];
+  readonly notes: string[] = [];
   readonly #root: string;
   readonly #limits: ExportLimits;
   #seen = 0;
@@ -123,6 +125,13 @@ class ExportedTree {
   constructor(root: string, limits: ExportLimits) {
     this.#root = root;
     this.#limits = limits;
+  }
+
+  /** An artifact that the task asks for, and that there is not. */
+  lack(path: string): void {
+    const before = this.findings.length;
+    this.refuse(path, "does not exist");
+    this.notes.push(...this.findings.slice(before));
   }
 
   refuse(path: string, reason: string): void {

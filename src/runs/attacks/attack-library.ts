@@ -9,7 +9,9 @@ import { loadedCode } from "./library/loaded-code.js";
 import { plantedRewards } from "./library/planted-rewards.js";
 import { pytestHooks } from "./library/pytest-hooks.js";
 import { pythonHooks } from "./library/python-hooks.js";
+import { searchPaths } from "./library/search-paths.js";
 import { shellStartup } from "./library/shell-startup.js";
+import { toolSettings } from "./library/tool-settings.js";
 import { trojans } from "./library/trojans.js";
 
 export const attackLibrary: readonly Attack[] = [
@@ -20,6 +22,8 @@ export const attackLibrary: readonly Attack[] = [
   ...pytestHooks,
   ...buildHooks,
   ...loadedCode,
+  ...searchPaths,
+  ...toolSettings,
   ...background,
   ...leakedAnswers,
   ...hostilePrograms,

@@ -1,4 +1,4 @@
-import type { Sandbox } from "../../sandbox/sandbox.js";
+import { openedSandboxOf, type Sandbox } from "../../sandbox/sandbox.js";
 import { type StoppedSandbox, stopSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskStep } from "../../tasks/task.js";
 import { removeTests } from "../grading/run-tests.js";
@@ -44,6 +44,12 @@ export class AttemptContainer {
     await removeTests(container.asRoot);
     const wanted = AGENT_DIRECTORIES.map((path) => ({ path, mode: 0o755, owner: this.user }));
     await makeDirectories(container.asRoot, wanted);
+  }
+
+  /** As it is, while what the agent left in it runs on. */
+  async unstopped(): Promise<Pick<StoppedSandbox, "engine" | "containerId">> {
+    const { engine, containerId } = openedSandboxOf(await this.running());
+    return { engine, containerId };
   }
 
   async stop(): Promise<StoppedSandbox> {

@@ -101,7 +101,7 @@ export class AttemptProgress {
     if (last === undefined || last.name !== step.name)
       throw new TypeError("a step was verified that was not run");
     last.rewards = rewards;
-    last.verification = { ...rest, findings };
+    last.verification = { ...rest, findings, notes: [...this.#findings, ...rest.notes] };
     this.#verifierMs = (this.#verifierMs ?? 0) + durationMs;
     this.#verifierExtendedMs = sumOfKnown(this.#verifierExtendedMs, time?.extendedMs ?? null);
     this.#waitedForCpuMs = sumOfKnown(this.#waitedForCpuMs, time?.waitedForCpuMs ?? null);

@@ -28,12 +28,15 @@ export interface Attempt {
   runtime?: string | undefined;
   /** Aborting ends the attempt, whose status is then "cancelled". */
   signal?: AbortSignal | undefined;
-  /** Called with each stage that begins. */
-  onStage?: ((stage: AttemptStage) => void) | undefined;
+  /** Called with each stage that begins, and with each grading of the stage `confirm`. */
+  onStage?: OnStage | undefined;
 }
 
-/** Where an attempt is. */
-export type AttemptStage = "image" | "start" | "agent" | "export" | "verify";
+/** Where an attempt is. In `confirm`, a pass in the agent's container is graded again in fresh ones. */
+export const attemptStages = ["image", "start", "agent", "export", "verify", "confirm"] as const;
+export type AttemptStage = (typeof attemptStages)[number];
+
+export type OnStage = (stage: AttemptStage, grading?: { number: number; atMost: number }) => void;
 
 /** What a run sets for all its attempts. Undefined for the task's own value. */
 export interface AttemptLimits {
@@ -48,6 +51,8 @@ export interface AttemptLimits {
   maxTurns?: number | undefined;
   maxTokens?: number | undefined;
   maxCostUsd?: number | undefined;
+  /** Let what the agent left running go on while tests in its container run. Default: as the task says. */
+  keepServices?: boolean | undefined;
   /** How many times the memory that a task asks for it may use before the kernel ends it. Default 3. */
   memoryHeadroom?: number | undefined;
 }

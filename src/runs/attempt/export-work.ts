@@ -13,6 +13,9 @@ export type ExportedWork =
   | { kind: "exported"; changes: ContainerChange[]; manifest: ArtifactManifest }
   | { kind: "not-copied"; verification: Verification };
 
+/** In which nothing of the agent runs any more, unless the task wants that. */
+type WorkContainer = Pick<StoppedSandbox, "engine" | "brigHome" | "containerId">;
+
 interface ExportPlace {
   step: TaskStep;
   cwd: string;
@@ -26,7 +29,7 @@ interface ExportPlace {
  * Asks what the agent has changed, and takes the artifacts to the host. An agent can make trees whose paths are longer than any
  * engine can read, or more files than can be looked at: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
  */
-export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): Promise<ExportedWork> {
+export async function exportWork(stopped: WorkContainer, place: ExportPlace): Promise<ExportedWork> {
   const { step, cwd, empty, folder, signal } = place;
   try {
     const changes = await changesOf(stopped, place);
@@ -36,9 +39,10 @@ export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): P
   } catch (error) {
     const message = isBrigError(error, "engine.failed") ? tooMuch[error.errno ?? ""] : undefined;
     if (message === undefined) throw error;
-    const none = { rewards: null, exitCode: null, tests: null, time: null, findings: [] };
+    const none = { rewards: null, exitCode: null, tests: null, time: null };
+    const said = { findings: [], notes: [], confirmation: null };
     const { mode } = step.verifier;
-    return { kind: "not-copied", verification: { ...none, mode, verifier: "no-reward", message } };
+    return { kind: "not-copied", verification: { ...none, ...said, mode, verifier: "no-reward", message } };
   }
 }
 
@@ -49,7 +53,7 @@ const tooMuch: Readonly<Record<string, string>> = {
 
 /** Tests in the same container would see any change; others only see artifacts. */
 async function changesOf(
-  stopped: StoppedSandbox,
+  stopped: WorkContainer,
   { step, cwd, imageId, empty, signal }: ExportPlace,
 ): Promise<ContainerChange[]> {
   const { engine, containerId } = stopped;

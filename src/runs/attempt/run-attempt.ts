@@ -15,11 +15,12 @@ import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
 import { stillEmpty, untouched } from "../place/empty-directories.js";
+import { runningPrograms } from "../place/running-programs.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import { type TimeAllowed, timeAllowed } from "../processors/extended-limit.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { openAgentContainer } from "./agent-container.js";
-import type { Attempt, AttemptStage } from "./attempt.js";
+import type { Attempt, OnStage } from "./attempt.js";
 import { AttemptContainer } from "./attempt-container.js";
 import { AttemptProgress } from "./attempt-progress.js";
 import { driveAgent } from "./drive-agent.js";
@@ -158,8 +159,11 @@ async function runStep(
   const made = container.empty.filter(({ path }) => looked.has(path));
   const [resources, seenEmpty] = await Promise.all([readResources(sandbox), stillEmpty(sandbox, made)]);
   progress.used(resources);
+  const isShared = step.verifier.mode === "shared";
+  const keepsServices = isShared && (attempt.limits.keepServices ?? step.verifier.keepsServices ?? false);
+  const programs = isShared ? await runningPrograms(sandbox, signal) : [];
   enter(attempt, progress, "export");
-  const stopped = await container.stop();
+  const stopped = keepsServices ? await container.unstopped() : await container.stop();
   const empty = await untouched(stopped, seenEmpty, signal);
   const work = await exportWork(stopped, { step, cwd, imageId, empty, folder, signal });
   if (work.kind === "not-copied") {
@@ -171,27 +175,22 @@ async function runStep(
   enter(attempt, progress, "verify");
   if (step.verifier.mode === "separate" && step === task.steps.at(-1)) container.closeEarly();
   const beganAt = performance.now();
-  const { findings } = manifest;
   const request = { task, step, folder, allowed: timeForTests(attempt, step) };
   const verification: Verification =
     step.verifier.mode === "separate"
       ? await verifySeparately(place, { ...request, imageId: verifierImage, manifest })
-      : await verifyShared({
-          ...request,
-          imageId,
-          container,
+      : await verifyShared(place, {
+          ...{ ...request, imageId, container, stopped, changes, manifest },
           user: container.userOfTests(step),
-          stopped,
-          changes,
-          findings,
-          signal,
+          left: { programs, areKept: keepsServices },
+          onGrading: (grading) => enter(attempt, progress, "confirm", grading),
         });
   progress.verified(step, { verification, folder, durationMs: performance.now() - beganAt });
   return meets(verification, step);
 }
 
 interface KeptChanges {
-  stopped: StoppedSandbox;
+  stopped: Pick<StoppedSandbox, "engine" | "containerId">;
   step: TaskStep;
   cwd: string;
   changes: readonly ContainerChange[];
@@ -216,10 +215,11 @@ async function keepChanges(
   }
 }
 
-function enter({ onStage }: Attempt, progress: AttemptProgress, stage: AttemptStage): void {
+function enter({ onStage }: Attempt, progress: AttemptProgress, ...at: Parameters<OnStage>): void {
+  const [stage] = at;
   progress.stage = stage;
   progress.onEntering(stage);
-  onStage?.(stage);
+  onStage?.(...at);
 }
 
 function placeOf({ engine, environment, runtime, limits, signal }: Attempt): TaskPlace {

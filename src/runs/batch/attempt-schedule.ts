@@ -1,7 +1,7 @@
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { Task } from "../../tasks/task.js";
 import type { AdmittedAttempt, AttemptAdmission } from "../admission/attempt-admission.js";
-import type { AttemptStage } from "../attempt/attempt.js";
+import type { OnStage } from "../attempt/attempt.js";
 import { type AttemptOutcome, passes } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { attemptKey } from "../results/run-files.js";
@@ -22,7 +22,7 @@ export interface WaitingAttempt {
 export interface AttemptSignals {
   /** Aborting cancels the attempt. */
   signal: AbortSignal;
-  onStage: (stage: AttemptStage) => void;
+  onStage: OnStage;
 }
 
 export interface ScheduleOptions {
@@ -192,7 +192,8 @@ class Schedule {
     this.#running.add(attemptKey(place));
     onEvent({ kind: "attempt-started", ...place, try: tries.length + 1 });
     try {
-      const onStage = (stage: AttemptStage) => onEvent({ kind: "attempt-stage", ...place, stage });
+      const onStage: OnStage = (stage, grading) =>
+        onEvent({ kind: "attempt-stage", ...place, stage, grading });
       const result = await run(waiting, { signal, onStage });
       await this.#take(result, waiting);
       return result;

@@ -24,7 +24,12 @@ export type BatchEvent =
       concurrency: number;
     }
   | ({ kind: "attempt-started"; try: number } & AttemptPlace)
-  | ({ kind: "attempt-stage"; stage: AttemptStage } & AttemptPlace)
+  | ({
+      kind: "attempt-stage";
+      stage: AttemptStage;
+      /** Of the stage `confirm`. */
+      grading?: { number: number; atMost: number } | undefined;
+    } & AttemptPlace)
   /** The infrastructure ended a try, and there will be another one. */
   | ({ kind: "attempt-retried"; try: number; failure: AttemptFailure } & AttemptPlace)
   | { kind: "attempt-ended"; result: AttemptResult }

@@ -22,6 +22,7 @@ export const batchSettingsSchema = z.strictObject({
       maxTokens: limit,
       maxCostUsd: limit,
       memoryHeadroom: limit,
+      keepServices: z.boolean().nullable().default(null),
     })
     .describe("Null for the task's own value"),
   runtime: z.string().nullable().describe("OCI runtime; null for the engine's default"),

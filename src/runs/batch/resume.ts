@@ -108,6 +108,8 @@ async function earlierTries(
   return result === null ? [] : withFailure(result);
 }
 
-function withFailure({ tries, startedAt, endedAt, failure }: AttemptOutcome): AttemptResult["tries"] {
+type EndedTry = Pick<AttemptOutcome, "tries" | "startedAt" | "endedAt" | "failure">;
+
+function withFailure({ tries, startedAt, endedAt, failure }: EndedTry): AttemptResult["tries"] {
   return failure === null ? tries : [...tries, { startedAt, endedAt, failure }];
 }

@@ -14,7 +14,7 @@ import type { Verification } from "./verification.js";
 
 const outputIsCut = `the tests printed more than the ${formatBytes(PARSED_OUTPUT_BYTES)} that are read, so not all of their results are known`;
 
-export type Judged = Omit<Verification, "mode" | "findings">;
+export type Judged = Omit<Verification, "mode" | "findings" | "notes" | "confirmation">;
 
 /** Turns what the tests left behind into rewards. `stop` is called before a file of the container is read. */
 export async function judgeTests(

@@ -62,5 +62,6 @@ export async function verifySeparately(
   };
   const memoryLimitBytes = opened.memory.limitBytes;
   const judged = await asAgentsFault(judge, { ...place, containerId: sandbox.containerId, memoryLimitBytes });
-  return { mode: "separate", findings: manifest.findings, ...judged };
+  const { findings, notes } = manifest;
+  return { mode: "separate", findings, notes, confirmation: null, ...judged };
 }

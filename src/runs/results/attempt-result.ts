@@ -75,6 +75,18 @@ export const failureSchema = z.strictObject({
   evidence: z.array(z.string()).describe("What the engine and the kernel said"),
 });
 
+const confirmationSchema = z.strictObject({
+  outcome: z
+    .enum(["clean", "outside", "unknown"])
+    .describe("`outside`: a fresh container with nothing but the work does not pass"),
+  paths: z.array(z.string()).describe("Of `outside`: the changes elsewhere with which it passes"),
+  isSmallest: z.boolean().describe("Whether it does not pass without any one of them"),
+  gradings: count,
+  message: z.string().nullable(),
+});
+/** What a pass of a shared verifier rests on. */
+export type Confirmation = z.infer<typeof confirmationSchema>;
+
 const verificationSchema = z.strictObject({
   mode: z.enum(["separate", "shared", "none"]),
   verifier: z
@@ -86,7 +98,14 @@ const verificationSchema = z.strictObject({
     .array(z.strictObject({ name: z.string(), status: z.enum(["passed", "failed", "skipped", "error"]) }))
     .nullable()
     .describe("Null where the tests say nothing about single ones"),
-  findings: z.array(z.string()).describe("What was found and neutralised before the tests ran"),
+  findings: z
+    .array(z.string())
+    .describe("What was found before the tests ran, and neutralised unless it is among the notes"),
+  notes: z.array(z.string()).default([]).describe("Those of the findings that are no more than said"),
+  confirmation: confirmationSchema
+    .nullable()
+    .default(null)
+    .describe("Of a pass in the agent's container, which was graded again in a fresh one"),
 });
 
 const stepSchema = z.strictObject({

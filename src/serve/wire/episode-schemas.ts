@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { attemptStages } from "../../runs/attempt/attempt.js";
 import { attemptResultSchema } from "../../runs/results/attempt-result.js";
 import { waitMsSchema } from "./sandbox-schemas.js";
 
@@ -53,7 +54,7 @@ export const episodeSchema = z.object({
   status: z
     .enum(["running", "grading", "ended", "failed"])
     .describe("ended: there is a result. failed: there is an error instead"),
-  stage: z.enum(["image", "start", "agent", "export", "verify"]).nullable(),
+  stage: z.enum(attemptStages).nullable(),
   createdAt: z.iso.datetime(),
   result: attemptResultSchema.nullable(),
   error: z

@@ -53,6 +53,10 @@ const verifierSchema = z.object({
   user: user.optional(),
   ...network,
   environment_mode: z.enum(["shared", "separate"]).optional(),
+  keep_services: z
+    .boolean()
+    .optional()
+    .describe("brig's own: what the agent left running goes on while tests run"),
   environment: environmentSchema.optional(),
   collect: z.array(z.unknown()).optional(),
 });

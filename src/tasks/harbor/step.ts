@@ -132,11 +132,17 @@ function readVerifier(source: StepSource, surroundings: StepSurroundings): TaskV
       file: TASK_FILE,
       field: `${table}.collect`,
     });
+  if (toml.keep_services === true && mode === "separate")
+    notes.refuse("is for tests in the agent's container: a separate verifier has no program of the agent", {
+      file: TASK_FILE,
+      field: `${table}.keep_services`,
+    });
   const own = mode === "separate" ? verifierEnvironment(source, surroundings) : null;
   const check = checkOf(source, { hasTests: own?.hasTests === true, reading });
   if (check === null || own?.environment === null) return null;
   return {
     mode,
+    ...(toml.keep_services === true && { keepsServices: true }),
     timeoutSec: toml.timeout_sec ?? VERIFIER_TIMEOUT_SEC,
     ...phaseOf(toml, { field: table, user: (own?.environment ?? main).user }, reading),
     env: filledVariables(toml.env, variables, { notes, place: { file: TASK_FILE, field: `${table}.env` } }),

@@ -23,6 +23,8 @@ export type Remark = Pick<LintFinding, "message"> & Partial<Pick<LintFinding, "f
 export interface Rule {
   name: string;
   level: LintLevel;
+  /** Whether tasks of Terminal-Bench are looked at as well. Default: those of Harbor and rows only. */
+  isForTerminalBench?: boolean | undefined;
   check(step: LintStep): readonly Remark[];
 }
 
@@ -42,4 +44,6 @@ export interface LintStep {
   /** The script of the check, and all that the tests consist of. */
   script: string;
   tests: string;
+  /** All that the solution consists of. */
+  solution: string;
 }

@@ -10,7 +10,10 @@ import { rules } from "./rules.js";
 import { taskFindings } from "./task-findings.js";
 
 /** Names in a task's directory that rules look at. */
-const names = ["task.toml", "environment", "tests", "solution", "steps"];
+const names = [
+  ...["task.toml", "environment", "tests", "solution", "steps"],
+  ...["run-tests.sh", "solution.sh", "solution.yaml"],
+];
 const PLACEHOLDER = "1";
 const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024;
 
@@ -62,7 +65,7 @@ async function lintTask(task: Task, { signal }: ReadTasksOptions): Promise<LintF
   const leftAside = task.warnings.map((message) => readerWarning(source, message));
   const found = [...leftAside, ...(await taskFindings(task))];
   // The rules are about what an author can change; tasks of the other formats are as their benchmarks have them.
-  if (task.format !== "harbor" && task.format !== "plain") return found;
+  if (task.format === "swe-bench") return found;
   const notes = new TaskNotes(source);
   const tree = task.format === "plain" ? null : await listTaskFiles(source, { notes, names, signal });
   return [...found, ...task.steps.flatMap((step) => lintStep(task, step, tree))];
@@ -70,7 +73,10 @@ async function lintTask(task: Task, { signal }: ReadTasksOptions): Promise<LintF
 
 function lintStep(task: Task, step: TaskStep, tree: TaskTree | null): LintFinding[] {
   const lint = lintStepOf(task, step, tree);
-  return rules.flatMap(({ name, level, check }) =>
+  const applied = rules.filter(
+    ({ isForTerminalBench = false }) => isForTerminalBench || task.format !== "terminal-bench",
+  );
+  return applied.flatMap(({ name, level, check }) =>
     check(lint).map((remark) => ({
       rule: name,
       level: remark.level ?? level,
@@ -93,10 +99,14 @@ function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep
     tree,
     [testsFolder, baseFolder].flatMap((one) => one ?? []),
   );
+  const file = check.kind === "parsed-output" ? folder(check.script) : null;
+  const own = file === null ? null : (tree?.text(file, new TaskNotes(task.source)) ?? "");
   const script =
-    "script" in check
+    own ??
+    ("script" in check
       ? (texts.get(`${testsFolder}/${check.script}`) ?? texts.get(`${baseFolder}/${check.script}`) ?? "")
-      : "";
+      : "");
+  const all = [...(own === null ? [] : [own]), ...texts.values()];
   return {
     task,
     step,
@@ -107,8 +117,13 @@ function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep
     setupScript:
       filesFolder === null || step.setupScript === null ? null : join(filesFolder, step.setupScript),
     script: check.kind === "command" ? check.command : script,
-    tests: check.kind === "command" ? check.command : [...texts.values()].join("\n"),
+    tests: check.kind === "command" ? check.command : all.join("\n"),
+    solution: solutionText(step, textsBelow(tree, solutionFolder === null ? [] : [solutionFolder])),
   };
+}
+
+function solutionText({ solution }: TaskStep, texts: ReadonlyMap<string, string>): string {
+  return solution?.kind === "commands" ? solution.commands.join("\n") : [...texts.values()].join("\n");
 }
 
 /** Of the verifier's own image, which then has the tests; null for one that is not built. */

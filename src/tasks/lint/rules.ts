@@ -3,6 +3,7 @@ import type { TaskNetwork } from "../task.js";
 import { hasCarriageReturn } from "../values/line-ends.js";
 import type { LintStep, Rule } from "./finding.js";
 import { copiedGraders, gradersInEnvironment } from "./grader-files.js";
+import { neededPrograms } from "./running-programs.js";
 
 /** In the order in which their findings are shown. */
 export const rules: readonly Rule[] = [
@@ -35,6 +36,7 @@ export const rules: readonly Rule[] = [
             },
           ],
   },
+  { name: "needs-running-program", level: "error", isForTerminalBench: true, check: neededPrograms },
   {
     name: "no-artifacts",
     level: "error",

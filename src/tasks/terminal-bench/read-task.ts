@@ -94,6 +94,7 @@ function stepOf(
     artifacts: [],
     verifier: {
       mode: "shared",
+      ...(yaml.keep_services && { keepsServices: true }),
       timeoutSec: yaml.max_test_timeout_sec,
       user: "root",
       network: null,

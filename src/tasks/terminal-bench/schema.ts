@@ -13,6 +13,10 @@ export const taskYamlSchema = z.object({
   parser_name: z.string().default("pytest"),
   max_agent_timeout_sec: z.number().positive().default(360),
   max_test_timeout_sec: z.number().positive().default(60),
+  keep_services: z
+    .boolean()
+    .default(false)
+    .describe("brig's own: what the agent left running goes on while the tests run"),
   run_tests_in_same_shell: z.boolean().default(false),
   disable_asciinema: z.boolean().nullish().describe("brig makes no such recording"),
   estimated_duration_sec: z.number().min(0).nullish(),

@@ -14,6 +14,28 @@ import {
 
 const noFiles = attemptResult({ task: "a" }).files;
 
+describe("what was found before the tests of an attempt", () => {
+  it("is what was neutralised, without what was only noticed", async () => {
+    await using folder = await temporaryDirectory();
+    const plain = attemptResult({ task: "a" });
+    const [step] = plain.steps;
+    const confirmation = {
+      outcome: "outside" as const,
+      paths: ["/srv/\u001b[2Jx"],
+      isSmallest: true,
+      gradings: 5,
+      message: null,
+    };
+    const findings = ['"/app/out.txt" does not exist', '"/etc/curlrc" was added, and is removed'];
+    const verification = { ...step!.verification!, findings, notes: findings.slice(0, 1), confirmation };
+    const result = { ...plain, steps: [{ ...step!, verification }] };
+    const [shown] = attemptDetail(folder.path, result, liveLimits).steps;
+    expect(shown?.verification?.findings).toEqual([findings[1]]);
+    expect(shown?.verification?.notes).toEqual([findings[0]]);
+    expect(shown?.verification?.confirmation?.paths[0]).not.toContain("\u001b");
+  });
+});
+
 describe("the files of an attempt", () => {
   it("are shown with what was asked and answered", async () => {
     await using folder = await temporaryDirectory();

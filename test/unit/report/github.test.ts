@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { annotations } from "../../../src/report/github/annotations.js";
 import { jobSummary } from "../../../src/report/github/job-summary.js";
 import { summarise } from "../../../src/report/summary/summarise.js";
+import { outcomeOf } from "../../../src/runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../src/runs/results/attempt-result.js";
 import { infrastructure, playedBatch, playedResult } from "../../support/played-attempts.js";
 
@@ -67,7 +68,10 @@ describe("annotations", () => {
 });
 
 describe("the job summary", () => {
-  const summary = summarise(playedBatch(2), [playedResult(), failed({ task: "task-01" })]);
+  const summary = summarise(playedBatch(2), [
+    outcomeOf(playedResult()),
+    outcomeOf(failed({ task: "task-01" })),
+  ]);
 
   it("has the numbers of the run, and the tasks that did not pass first", () => {
     const text = jobSummary(summary);

@@ -36,6 +36,8 @@ const failing = (message: string): AttemptResult =>
             { name: "test_other", status: "passed" },
           ],
           findings: [],
+          notes: [],
+          confirmation: null,
         },
       },
     ],
@@ -64,6 +66,28 @@ describe("junit.xml", () => {
       "</testsuites>",
       "",
     ]);
+  });
+
+  it("says of a pass in the agent's container what it rests on, and nothing of another", async () => {
+    const shared = (outcome: "clean" | "outside", paths: string[]) => {
+      const [step] = failing("").steps;
+      const confirmation = { outcome, paths, isSmallest: true, gradings: 3, message: null };
+      const verification = {
+        ...step!.verification!,
+        mode: "shared" as const,
+        verifier: "scored" as const,
+        confirmation,
+      };
+      return playedResult({ reward: 1, steps: [{ ...step!, verification }] });
+    };
+    const clean = await documentOf([shared("clean", [])]);
+    expect(clean).toContain('<properties><property name="pass" value="shared"/></properties>');
+    expect(clean).not.toContain("system-out");
+    const outside = await documentOf([shared("outside", ["/root/<x>"])]);
+    expect(outside).toContain('<property name="pass" value="shared-outside"/>');
+    expect(outside).toContain(
+      "<system-out>shared, resting on changes outside of the work:&#10;/root/&lt;x&gt;</system-out>",
+    );
   });
 
   it("lets no text out of its element, whatever is in it", async () => {

@@ -4,6 +4,7 @@ import { compareTasks } from "../../../src/report/compare/compare-tasks.js";
 import { bins, median, rewardBins } from "../../../src/report/page/charts/bins.js";
 import { firstState, fragmentOf, noFilter, stateOf } from "../../../src/report/page/page-state.js";
 import { chooseRows } from "../../../src/report/page/table/choose-rows.js";
+import { statusClass } from "../../../src/report/page/wording.js";
 import { attemptRow } from "../../../src/report/view/attempt-row.js";
 import type { AttemptRow, RunHeader } from "../../../src/report/view/view-model.js";
 import { attemptResult } from "../../support/view/run-fixture.js";
@@ -18,6 +19,15 @@ const header: RunHeader = {
 function row(task: string, changes: Partial<AttemptRow> = {}): AttemptRow {
   return { ...attemptRow(attemptResult({ task })), ...changes };
 }
+
+describe("the colour of a status", () => {
+  it("is decided by the reward where there is one", () => {
+    expect(statusClass({ status: "scored", reward: 0 })).toBe("bad");
+    expect(statusClass({ status: "scored", reward: 0.5 })).toBe("bad");
+    expect(statusClass({ status: "scored", reward: 1 })).toBe("good");
+    expect(statusClass({ status: "infrastructure", reward: null })).toBe("status-infrastructure");
+  });
+});
 
 describe("the rows of the table", () => {
   const rows = [

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { randomNumbers, shuffled } from "../../../src/lib/random/random-numbers.js";
+import { estimateText } from "../../../src/report/statistics/estimate-text.js";
 import { mcnemar } from "../../../src/report/statistics/mcnemar.js";
 import { meanDifference, meanReward } from "../../../src/report/statistics/mean-interval.js";
 import { passEstimates } from "../../../src/report/statistics/pass-at-k.js";
@@ -176,5 +177,14 @@ describe("the intervals of a run", () => {
       expect(meanReward(shuffled(rewards, random))).toEqual(meanReward(rewards));
       expect(meanDifference(shuffled(rewards.flat(), random))).toEqual(meanDifference(rewards.flat()));
     }
+  });
+});
+
+describe("an estimate in words", () => {
+  it("has its interval, and says when there are few tasks", () => {
+    const estimate = { value: 1, low: 0.342, high: 1 };
+    expect(estimateText(estimate, 2)).toBe("1.000 (95 % interval 0.342–1.000; 2 tasks are few)");
+    expect(estimateText(estimate, 50)).toBe("1.000 (95 % interval 0.342–1.000)");
+    expect(estimateText({ value: 0.5, low: null, high: null }, 1)).toBe("0.500");
   });
 });

@@ -1,7 +1,7 @@
 import type { RunComparison } from "../../../report/compare/compare-runs.js";
 import type { Change, TaskComparison, TaskScore } from "../../../report/compare/compare-tasks.js";
+import { estimateText } from "../../../report/statistics/estimate-text.js";
 import type { SettingDifference } from "../../../runs/batch/batch-settings.js";
-import { estimateText } from "../progress/batch-rows.js";
 
 const SHOWN_SETTINGS = 40;
 /** Below it a difference is usually called significant. */
@@ -40,7 +40,7 @@ export function comparisonText({ counts, difference, chance }: RunComparison): s
   const lines = [
     `${gained} gained, ${lost} lost of ${compared} ${compared === 1 ? "task" : "tasks"} with a score in both runs`,
     ...(incomparable === 0 ? [] : [`${incomparable} without a score in one of them`]),
-    ...(difference === null ? [] : [`the mean reward differs by ${estimateText(difference)}`]),
+    ...(difference === null ? [] : [`the mean reward differs by ${estimateText(difference, compared)}`]),
     ...(gained + lost === 0 ? [] : [chanceText(chance)]),
   ];
   return lines.map((line) => `${line}\n`).join("");

@@ -1,8 +1,10 @@
 import { formatBytes } from "../../../lib/bytes.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import type { Estimate } from "../../../report/statistics/mean-interval.js";
+import { estimateText } from "../../../report/statistics/estimate-text.js";
+import { passKindText } from "../../../report/summary/pass-text.js";
 import type { BatchWait } from "../../../runs/admission/attempt-admission.js";
 import type { BatchStop } from "../../../runs/batch/batch-events.js";
+import { passKindOf, passRestsOn } from "../../../runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../runs/results/attempt-result.js";
 import type { BatchView } from "./batch-view.js";
 
@@ -35,27 +37,21 @@ function scoreLine(view: BatchView): string[] {
   const reward = view.reward;
   const failures = [...view.failures].map(([name, count]) => `${count} ${name}`);
   const parts = [
-    ...(reward === null ? [] : [`reward ${estimateText(reward)}`, `${view.passed} of ${view.scored} passed`]),
+    ...(reward === null
+      ? []
+      : [`reward ${estimateText(reward, view.tasks)}`, `${view.passed} of ${view.scored} passed`]),
     ...(failures.length === 0 ? [] : [`no score: ${failures.join(", ")}`]),
   ];
   return parts.length === 0 ? [] : [parts.join(" · ")];
 }
 
 function runningLines(view: BatchView, nowMs: number): string[] {
-  return view
-    .longest(SHOWN_RUNNING)
-    .map(({ task, attempt, stage, sinceMs }) =>
-      [`  ${task} #${attempt}`, ...(stage === null ? [] : [stage]), formatDuration(nowMs - sinceMs)].join(
-        " · ",
-      ),
+  return view.longest(SHOWN_RUNNING).map(({ task, attempt, stage, grading, sinceMs }) => {
+    const at = grading === undefined ? stage : `${stage} ${grading.number} of at most ${grading.atMost}`;
+    return [`  ${task} #${attempt}`, ...(at === null ? [] : [at]), formatDuration(nowMs - sinceMs)].join(
+      " · ",
     );
-}
-
-/** "0.58 (0.41 to 0.75)" */
-export function estimateText({ value, low, high }: Estimate): string {
-  return low === null || high === null
-    ? value.toFixed(3)
-    : `${value.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`;
+  });
 }
 
 export function stopText(stop: BatchStop, { isStopping }: { isStopping: boolean }): string {
@@ -102,7 +98,17 @@ export function waitText(wait: BatchWait): string {
 export function resultLine(result: AttemptResult): string {
   const { task, attempt, status, reward, failure, startedAt, endedAt } = result;
   const took = formatDuration(Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)));
-  if (status === "scored") return `${task} #${attempt}: reward ${reward} in ${took}`;
+  if (status === "scored") return `${task} #${attempt}: reward ${reward} in ${took}${passNote(result)}`;
   const why = failure === null ? status : `${failure.class}: ${failure.message}`;
   return `${task} #${attempt}: ${why}, after ${took}`;
+}
+
+/** Of a pass in the agent's container that a fresh one does not give as well. */
+function passNote(result: AttemptResult): string {
+  const kind = passKindOf(result);
+  if (kind === null || kind === "separate" || kind === "shared") return "";
+  const [first, ...others] = passRestsOn(result);
+  const on =
+    first === undefined ? "" : `: ${first}${others.length === 0 ? "" : ` and ${others.length} more`}`;
+  return `, ${passKindText(kind)}${on}`;
 }

@@ -9,6 +9,8 @@ interface RunningAttempt {
   task: string;
   attempt: number;
   stage: AttemptStage | null;
+  /** Of the stage `confirm`. */
+  grading?: { number: number; atMost: number } | undefined;
   sinceMs: number;
 }
 
@@ -43,7 +45,7 @@ export class BatchView {
         return;
       case "attempt-stage": {
         const attempt = this.running.get(attemptKey(event));
-        if (attempt !== undefined) attempt.stage = event.stage;
+        if (attempt !== undefined) Object.assign(attempt, { stage: event.stage, grading: event.grading });
         return;
       }
       case "attempt-retried":
@@ -77,6 +79,11 @@ export class BatchView {
   /** Of those that have ended in this run. */
   get reward() {
     return meanReward(this.#rewards.values());
+  }
+
+  /** How many tasks that mean is over. */
+  get tasks(): number {
+    return this.#rewards.size;
   }
 
   /** Attempts that end in a minute, and how long the rest takes; null before the first has ended. */

@@ -4,7 +4,7 @@ import type { TabName } from "../page-state.js";
 import type { DetailAnswer, RunSource, ShownRun } from "../sources/run-source.js";
 import { chooseRows } from "../table/choose-rows.js";
 import type { Navigation } from "../use-page-state.js";
-import { causeText, rewardText } from "../wording.js";
+import { causeText, passText, rewardText, statusClass } from "../wording.js";
 import { DiffView } from "./diff-view.js";
 import { Overview } from "./overview.js";
 import { Tabs } from "./tabs.js";
@@ -41,8 +41,9 @@ export function AttemptView({ run, runNumber, source, navigation }: AttemptProps
       <Neighbours neighbours={neighbours} navigation={navigation} />
       <h2 class="attempt-title">
         {row.task} <span class="number">#{row.attempt}</span>{" "}
-        <span class={`badge status-${row.status}`}>{row.status}</span>{" "}
+        <span class={`badge ${statusClass(row)}`}>{row.status}</span>{" "}
         <span class="badge">reward {rewardText(row.reward)}</span>{" "}
+        {row.passKind !== null && <span class="badge">passed: {passText(row.passKind)}</span>}{" "}
         {row.cause !== null && <span class="badge">{causeText(row.cause)}</span>}
       </h2>
       <Answer row={row} answer={answer} navigation={navigation} />

@@ -1,5 +1,11 @@
-import type { AttemptDetail, AttemptFailureView, AttemptRow, AttemptStep } from "../../view/view-model.js";
-import { causeText, costText, countText, durationText, rewardText, timeText } from "../wording.js";
+import type {
+  AttemptDetail,
+  AttemptFailureView,
+  AttemptRow,
+  AttemptStep,
+  ShownConfirmation,
+} from "../../view/view-model.js";
+import { causeText, costText, countText, durationText, passText, rewardText, timeText } from "../wording.js";
 import { FactList, TextView } from "./text-view.js";
 
 export function Overview({ row, detail }: { row: AttemptRow; detail: AttemptDetail }) {
@@ -49,6 +55,7 @@ function factsOf(row: AttemptRow, detail: AttemptDetail) {
   return [
     fact("Status", row.status),
     fact("Reward", rewardText(row.reward)),
+    ...(row.passKind === null ? [] : [fact("Passed", passText(row.passKind))]),
     ...(row.cause === null ? [] : [fact("Cause", causeText(row.cause))]),
     ...detail.rewards
       .filter(({ name }) => name !== "reward")
@@ -107,10 +114,45 @@ function StepResult({ step, title }: { step: AttemptStep; title: string }) {
       {verification !== null && verification.findings.length > 0 && (
         <Lines title="Found and neutralised before the tests" lines={verification.findings} />
       )}
+      {verification !== null && verification.notes.length > 0 && (
+        <Lines title="Noticed" lines={verification.notes} />
+      )}
+      {verification !== null && verification.confirmation !== null && (
+        <ConfirmationView confirmation={verification.confirmation} />
+      )}
       {verification !== null && verification.tests !== null && (
         <Tests verification={verification} title={title} />
       )}
     </section>
+  );
+}
+
+function ConfirmationView({ confirmation }: { confirmation: ShownConfirmation }) {
+  const { outcome, paths, isSmallest, gradings, message } = confirmation;
+  const times = gradings === 1 ? "once" : `${gradings} times`;
+  const sentences = {
+    clean: "A fresh container with nothing but the work passes as well.",
+    outside: "A fresh container with nothing but the work does not pass.",
+    unknown: "Whether a fresh container with nothing but the work passes is not known.",
+  };
+  return (
+    <>
+      <h4>What the pass rests on</h4>
+      <p class={outcome === "outside" ? "notice" : ""}>
+        {sentences[outcome]} {message !== null && `${message}. `}
+        {gradings > 0 && `It was graded again ${times}.`}
+      </p>
+      {paths.length > 0 && (
+        <Lines
+          title={
+            isSmallest
+              ? "It passes with all of these changes, and not without any of them"
+              : "Among these changes is what it rests on"
+          }
+          lines={paths}
+        />
+      )}
+    </>
   );
 }
 

@@ -10,7 +10,7 @@ import { meanDifference } from "../../statistics/mean-interval.js";
 import { noFilter } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
 import type { Navigation } from "../use-page-state.js";
-import { chanceText, countText, estimateText, rewardText } from "../wording.js";
+import { chanceText, countText, rewardText, shownEstimate } from "../wording.js";
 
 const changes: Record<Change, string> = {
   lost: "solved by A only",
@@ -27,10 +27,11 @@ export function CompareView({ runs, navigation }: { runs: readonly ShownRun[]; n
   const [shown, setShown] = useState(SHOWN_AT_ONCE);
   const tasks = useMemo(() => compareTasks(a?.rows ?? [], b?.rows ?? []), [a, b]);
   const flipped = tasks.filter(({ change }) => change === "lost" || change === "gained");
-  const difference = useMemo(
-    () => meanDifference(tasks.flatMap((one) => (one.difference === null ? [] : [one.difference]))),
+  const differences = useMemo(
+    () => tasks.flatMap((one) => (one.difference === null ? [] : [one.difference])),
     [tasks],
   );
+  const difference = useMemo(() => meanDifference(differences), [differences]);
   const lost = flipped.filter(({ change }) => change === "lost").length;
   if (a === undefined || b === undefined) return <p>Give brig view two runs to compare them.</p>;
   return (
@@ -44,7 +45,8 @@ export function CompareView({ runs, navigation }: { runs: readonly ShownRun[]; n
         by A only, {countText(flipped.length - lost)} by B only.
         {flipped.length > 0 &&
           ` McNemar’s test: p = ${chanceText(mcnemar({ gained: flipped.length - lost, lost }))}.`}
-        {difference !== null && ` The mean reward differs by ${estimateText(difference)}.`}
+        {difference !== null &&
+          ` The mean reward differs by ${shownEstimate(difference, differences.length)}.`}
       </p>
       <table class="compare">
         <caption class="visually-hidden">Tasks of both runs, flipped ones first</caption>

@@ -3,7 +3,16 @@ import type { AttemptRow } from "../../view/view-model.js";
 import type { SortKey } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
 import type { Navigation } from "../use-page-state.js";
-import { causeText, costText, countText, durationText, rewardText, timeText } from "../wording.js";
+import {
+  causeText,
+  costText,
+  countText,
+  durationText,
+  passText,
+  rewardText,
+  statusClass,
+  timeText,
+} from "../wording.js";
 import { type ChosenRow, chooseRows } from "./choose-rows.js";
 import { FilterBar } from "./filter-bar.js";
 import { RunFigures } from "./run-figures.js";
@@ -30,6 +39,7 @@ const columns: readonly Column[] = [
   { key: "cost", title: "Cost", isNumber: true, text: ({ costUsd }) => costText(costUsd) },
   { key: "calls", title: "Calls", isNumber: true, text: ({ toolCalls }) => countText(toolCalls) },
   { key: "started", title: "Started", isNumber: false, text: ({ startedAt }) => timeText(startedAt) },
+  { key: "pass", title: "Passed", isNumber: false, text: ({ passKind }) => passText(passKind) },
 ];
 
 interface AttemptsProps {
@@ -159,7 +169,7 @@ function Row({ row, place, isReachable, href }: RowProps) {
 }
 
 function cellClass(key: SortKey, { row, isNumber }: { row: AttemptRow; isNumber: boolean }): string {
-  if (key === "status") return `status-${row.status}`;
+  if (key === "status") return statusClass(row);
   if (key === "reward" && row.reward !== null) return row.reward >= 1 ? "number good" : "number bad";
   return isNumber ? "number" : "";
 }

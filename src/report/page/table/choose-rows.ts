@@ -62,6 +62,7 @@ const keys: Record<SortKey, (row: AttemptRow) => string | number | null> = {
   status: ({ status }) => status,
   reward: ({ reward }) => reward,
   cause: ({ cause }) => cause,
+  pass: ({ passKind }) => passKind,
   time: ({ wallMs }) => wallMs,
   tokens: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
   cost: ({ costUsd }) => costUsd,

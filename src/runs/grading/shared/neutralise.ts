@@ -6,6 +6,8 @@ import { openedSandboxOf, type Sandbox } from "../../../sandbox/sandbox.js";
 import type { FileStat, FileType } from "../../../sandbox/sandbox-types.js";
 import { closeOpenedDirectories } from "./opened-directories.js";
 import type { Originals } from "./originals.js";
+import { isNamed } from "./settings.js";
+import { StandIns } from "./stand-ins.js";
 import { type SharedPlaces, type Treatment, treatmentOf } from "./treatment.js";
 import { withNumbersOf } from "./user-database.js";
 
@@ -20,11 +22,6 @@ const LIBRARY_CACHE = "/etc/ld.so.cache";
 
 /** The kernel's, the engine's and brig's own. */
 const notOfTheAgent = /^\/(?:proc|sys|dev|\.brig)(?:\/|$)/;
-
-/** Programs of which tests that install something are the first to have one. */
-const OFTEN_INSTALLED =
-  "curl wget git pip pip3 python python3 uv uvx node npm npx make gcc sudo timeout tee".split(" ");
-const PACKAGE_MANAGERS_DIRECTORIES = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
 export interface Neutralising {
   changes: readonly ContainerChange[];
@@ -50,7 +47,10 @@ export async function neutralise(sandbox: Sandbox, neutralising: Neutralising): 
 function refuseTooMany(changes: readonly ContainerChange[], places: SharedPlaces): void {
   let [count, removed] = [0, ""];
   for (const { path, kind } of changes) {
-    if ((removed !== "" && path.startsWith(`${removed}/`)) || treatmentOf(path, places) !== "restore")
+    if (
+      (removed !== "" && path.startsWith(`${removed}/`)) ||
+      !/^restore(?:-settings)?$/.test(treatmentOf(path, places) ?? "")
+    )
       continue;
     if (kind === "added") removed = path;
     if (++count > MAX_PUT_BACK)
@@ -71,16 +71,17 @@ class Neutraliser {
   readonly #sandbox: Sandbox;
   readonly #originals: Originals;
   readonly #places: SharedPlaces;
-  readonly #added: ReadonlySet<string>;
+  readonly #standIns: StandIns;
   /** What is below it was put back, too. */
   #settled: string | null = null;
   #changesLibraryCache = false;
+  readonly #groups = new Set<string>();
 
   constructor(sandbox: Sandbox, { originals, places, changes }: Neutralising) {
     this.#sandbox = sandbox;
     this.#originals = originals;
     this.#places = places;
-    this.#added = new Set(changes.filter(({ kind }) => kind === "added").map(({ path }) => path));
+    this.#standIns = new StandIns(sandbox, { originals, places, changes });
   }
 
   async look(change: ContainerChange): Promise<void> {
@@ -91,7 +92,7 @@ class Neutraliser {
     const treatment = treatmentOf(path, this.#places);
     if (treatment === null) return;
     if (!path.includes(UNREADABLE)) await this.#treat(change, treatment);
-    else if (treatment === "restore" || treatment === "refuse-plugin") await this.#putBackAround(path);
+    else if (putBackUnread.has(treatment)) await this.#putBackAround(path);
   }
 
   /** The engine does not say the name of a file whose bytes are no text, so the whole directory becomes what it was. */
@@ -99,12 +100,9 @@ class Neutraliser {
     const directory = path.slice(0, path.lastIndexOf("/", path.indexOf(UNREADABLE))) || "/";
     const { cwd } = this.#places;
     if (directory === "/" || cwd === directory || cwd.startsWith(`${directory}/`))
-      throw new BrigError(
-        `a file that tests would obey has a name that is no text: ${JSON.stringify(path)}`,
-        {
-          code: "file.failed",
-        },
-      );
+      throw new BrigError(`a file that tests would obey has no readable name: ${JSON.stringify(path)}`, {
+        code: "file.failed",
+      });
     const original = await this.#originals.entry(directory);
     await this.#sandbox.files.remove(directory, { recursive: true, force: true });
     if (original !== null) await this.#copyBack(directory);
@@ -130,13 +128,19 @@ class Neutraliser {
       case "restore":
         return await this.#putBack(change);
       case "restore-old":
-        return kind !== "added" || (await this.#standsIn(path)) ? await this.#putBack(change) : undefined;
+        return kind !== "added" || (await this.#standIns.has(path)) ? await this.#putBack(change) : undefined;
       case "keep-users":
         return await this.#keepUsers(path);
       case "restore-program":
         return (await this.#wasProgram(change)) ? await this.#putBack(change) : undefined;
       case "keep-in-repository":
         return (await this.#leavesRepository(path)) ? await this.#putBack(change) : undefined;
+      case "restore-settings":
+        return (await this.#isSettingsFile(change)) ? await this.#putBack(change) : undefined;
+      case "restore-hook":
+        return (await this.#isHook(change)) ? await this.#putBack(change) : undefined;
+      case "remove-stand-in":
+        return (await this.#standIns.hasModule(change)) ? await this.#putBack(change) : undefined;
       case "refuse-plugin":
         return (await this.#isPytestPlugin(path))
           ? await this.#putBack({ ...change, path: posix.dirname(path) })
@@ -155,8 +159,15 @@ class Neutraliser {
     await this.#sandbox.files.remove(path, { recursive: true, force: true });
     if (original !== null) await this.#copyBack(path);
     this.#settled = path;
-    if (!/\/__pycache__(?:\/|$)/.test(path))
-      this.#found(path, original === null ? "was added, and is removed" : "was changed, and is put back");
+    if (/\/__pycache__(?:\/|$)/.test(path)) return;
+    const group = groups.find((directory) => path.startsWith(`${directory}/`));
+    if (group === undefined)
+      return this.#found(
+        path,
+        original === null ? "was added, and is removed" : "was changed, and is put back",
+      );
+    if (!this.#groups.has(group)) this.#found(group, "has what package managers obey, which is as it was");
+    this.#groups.add(group);
   }
 
   async #copyBack(path: string): Promise<void> {
@@ -189,28 +200,20 @@ class Neutraliser {
     await engine.putArchive(containerId, posix.dirname(change.path), streamTar([entry]));
   }
 
-  /** Whether a program or library that the agent has added is found before one of the image. */
-  async #standsIn(path: string): Promise<boolean> {
-    const name = posix.basename(path);
-    const { programs } = this.#places;
-    const isProgram = programs.includes(posix.dirname(path));
-    if (
-      isProgram &&
-      OFTEN_INSTALLED.includes(name) &&
-      !PACKAGE_MANAGERS_DIRECTORIES.includes(posix.dirname(path))
-    )
-      return true;
-    for (const directory of isProgram ? programs : libraryDirectories) {
-      const other = posix.join(directory, name);
-      if (!this.#added.has(other) && (await this.#isAnotherFile(other, path))) return true;
-    }
-    return false;
+  /** A hidden directory of a home has settings in it, and other things besides. */
+  async #isSettingsFile({ path, kind }: ContainerChange): Promise<boolean> {
+    if (isNamed(path, this.#places)) return false;
+    const isHidden = /^\.(?!config$)/.test(posix.basename(path)) && kind !== "deleted";
+    return !isHidden || (await this.#kindOf(path)) !== "directory";
   }
 
-  /** In many images /bin is a link to /usr/bin, so that a program has two paths. */
-  async #isAnotherFile(other: string, path: string): Promise<boolean> {
-    const [one, two] = [await this.#stat(other), await this.#stat(path)];
-    return one !== null && (one.ino !== two?.ino || one.dev !== two.dev);
+  async #isHook({ path, kind }: ContainerChange): Promise<boolean> {
+    if (isNamed(path, this.#places)) return false;
+    if (kind !== "added" && (await this.#wasProgram({ path, kind }))) return true;
+    const stat = await this.#stat(path);
+    if (stat?.type === "symlink") return true;
+    if (stat?.type !== "file" || (stat.mode & 0o111) === 0) return false;
+    return /^(?:#!|\u007fELF)/.test((await this.#textOf(path)) ?? "#!");
   }
 
   async #keepUsers(path: string): Promise<void> {
@@ -283,9 +286,13 @@ class Neutraliser {
   }
 }
 
-const libraryDirectories = [
-  ...["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"],
-  ...["x86_64", "aarch64"].flatMap((machine) =>
-    ["/lib", "/usr/lib"].map((directory) => `${directory}/${machine}-linux-gnu`),
-  ),
-];
+/** What is put back without a look at it, so that a file without a readable name takes its directory with it. */
+const putBackUnread: ReadonlySet<Treatment> = new Set([
+  "restore",
+  "restore-settings",
+  "restore-hook",
+  "refuse-plugin",
+]);
+
+/** Where an installation of packages leaves so many files that one sentence is for all of them. */
+const groups = ["/var/lib/dpkg/info", "/var/lib/apt/lists", "/var/cache/apt/archives"];

@@ -1,4 +1,7 @@
 import { posix } from "node:path";
+import { isOnSearchPath } from "./search-path.js";
+import { isProgramOfHome, isSetting, type SettingPlaces } from "./settings.js";
+import { topModuleOf } from "./stand-in-modules.js";
 
 /** What is done about a path that the agent has changed, before tests run in its container. */
 export type Treatment =
@@ -13,10 +16,16 @@ export type Treatment =
   /** A program of the image becomes what it was; anything else stays. */
   | "restore-program"
   /** In a repository, neither links nor files that name another directory may lead out of it. */
-  | "keep-in-repository";
+  | "keep-in-repository"
+  /** Settings become what they were, unless the agent was asked to change them. */
+  | "restore-settings"
+  /** A program in a directory of hooks becomes what it was. */
+  | "restore-hook"
+  /** A new module is removed if it is found in place of one that Python, pytest or the image has. */
+  | "remove-stand-in";
 
 /** Where the agent was to work, and where tests find programs. */
-export interface SharedPlaces {
+export interface SharedPlaces extends SettingPlaces {
   /** The working directory, below which files are the agent's own. */
   cwd: string;
   /** Absolute paths of the declared artifacts. */
@@ -31,12 +40,22 @@ export function treatmentOf(path: string, places: SharedPlaces): Treatment | nul
   if (hooksAnywhere.some((pattern) => pattern.test(path)) || shadowsPytest(path, places)) return "restore";
   if (pluginList.test(path)) return "refuse-plugin";
   if (ofRepository.test(path)) return "keep-in-repository";
-  if (isBelow(path, places.cwd)) return null;
+  if (topModuleOf(path, places) !== null) return "remove-stand-in";
+  const isProgram = isProgramFile(path, places);
+  if (isBelow(path, places.cwd) && !isProgram) return isSetting(path, places) ? "restore-settings" : null;
   if (usersOfSystem.test(path)) return "keep-users";
   if (ofSystem.some((pattern) => pattern.test(path))) return "restore";
-  if (places.programs.includes(posix.dirname(path)) || replaceable.some((pattern) => pattern.test(path)))
-    return "restore-old";
+  if (isProgram) return readBesidePrograms.test(path) ? "restore" : "restore-old";
+  if (isSetting(path, places)) return "restore-settings";
+  if (isOnSearchPath(path) || replaceable.some((pattern) => pattern.test(path))) return "restore-old";
+  if (inHookDirectory.test(path)) return "restore-hook";
   return ofLibraries.test(path) ? "restore-program" : null;
+}
+
+/** Whether it is in a directory of PATH, or in one that installers put there for a user. */
+export function isProgramFile(path: string, places: SharedPlaces): boolean {
+  const isOnPath = !isBelow(path, places.cwd) && places.programs.includes(posix.dirname(path));
+  return isOnPath || isProgramOfHome(path, places);
 }
 
 /** `python -m pytest` looks in the working directory first. */
@@ -71,6 +90,8 @@ const hooksAnywhere = [
   // Python and pytest load these modules without being asked to.
   /\/(?:conftest|sitecustomize|usercustomize)(?:\.[^/]*)?(?:\/|$)/,
   /\.pth$/,
+  // An interpreter obeys it if it lies beside it.
+  /\._pth$/,
   /\/\.?pytest\.ini$/,
   /\/\.git\/(?:(?:modules|worktrees)\/(?:.+\/)?)?(?:config|config\.worktree|hooks)(?:\/|$)/,
   /\/\.gitconfig$/,
@@ -102,10 +123,18 @@ const ofSystem = [
   /\/lib(?:64)?\/python\d[^/]*\/(?!(?:site|dist)-packages(?:\/|$))/,
   /\/lib(?:64)?\/python\d+\.zip$/,
   /\/(?:site|dist)-packages\/(?:.*\/)?__pycache__(?:\/|$)/,
-  /\/pyvenv\.cfg$/,
+  /\/(?:pyvenv\.cfg|pybuilddir\.txt)$/,
   // Perl looks here first, also for the modules that every program loads.
   /^\/etc\/perl(?:\/|$)/,
   /^\/usr\/local\/(?:lib|share)\/(?:[^/]+\/)?perl5?\/(?:[\d.]+\/)?(?:strict|warnings|Config|Carp|Exporter|constant|feature|overload|parent|base|vars|utf8|lib|POSIX)\.pm$/,
+  // What package managers run for packages that they do not install now, and where they put files instead.
+  /^\/var\/lib\/dpkg\/(?:info\/[^/]+\.(?:preinst|postinst|prerm|postrm|config)|diversions|statoverride)$/,
+  /^\/lib\/apk\/db\/scripts\.tar(?:\.gz)?$/,
+  /^\/var\/lib\/pacman\/local\/[^/]+\/install$/,
+  /^\/usr\/share\/libalpm\/(?:hooks|scripts)(?:\/|$)/,
+  /\/policy-rc\.d$/,
+  // What they believe that a server has told them.
+  /^\/var\/(?:lib\/apt\/lists|cache\/apt\/archives)\/./,
   // What gcc runs in place of the programs in PATH, and is told for all of them.
   /\/lib(?:exec)?\/gcc\/(?:.*\/)?(?:as|ld|specs)$/,
   /^\/usr\/x86_64-linux-gnu\/bin\/(?:as|ld)$/,
@@ -118,8 +147,8 @@ const ofSystem = [
 
 const replaceable = [
   /^\/etc\/alternatives\//,
-  // Shared libraries.
-  /^\/(?:usr\/)?(?:local\/)?lib[^/]*\/(?:.*\/)?[^/]*\.so(?:\.[^/]*)?$/,
+  // How the linker lays out programs.
+  /\/ldscripts\//,
   /\/lib\/node_modules\/(?:npm|corepack)\//,
   /^\/etc\/(?:pam\.d|pam\.conf|security)(?:\/|$)/,
   // What comes with compilers and interpreters.
@@ -127,7 +156,19 @@ const replaceable = [
   /^\/usr\/(?:local\/)?lib\/ruby\/(?!gems\/)/,
   /^\/usr\/(?:local\/go|lib\/go[^/]*|share\/go[^/]*|lib\/jvm|(?:local\/)?share\/cmake[^/]*)\//,
   /\/\.rustup\/toolchains\//,
+  /\/(?:apache-)?(?:maven|gradle|ant|sbt)[^/]*\/(?:bin|boot|lib)\//,
+  /^\/(?:opt|usr|usr\/local|usr\/share)\/(?:java|jvm|jdk|jre|openjdk|graalvm)[^/]*\//,
+  /\/\.?nvm\/(?:nvm\.sh|nvm-exec|bash_completion)$/,
+  // What the scripts of packages are written with.
+  /^\/usr\/share\/(?:debconf|python3)\//,
 ];
+
+/** Named as what programs read that lie beside it. */
+const readBesidePrograms = /\.(?:_pth|cfg|conf|ini|profile|specs?)$/;
+
+/** Programs there are run whenever something happens. Services and jobs have directories of such names too. */
+const inHookDirectory =
+  /^\/(?:etc|usr\/(?:local\/)?(?:etc|lib|share))\/(?!(?:systemd|cron|service|sv)\b)(?:.*\/)?(?!(?:init|rc\w|cron|sites-\w+)\.d\/)(?:[^/]+\.d|hooks)\/[^/]+$/;
 
 const usersOfSystem = /^\/etc\/(?:passwd|group)$/;
 /** Also in the working directory, where `python -m pytest` looks for packages. */

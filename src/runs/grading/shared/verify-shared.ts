@@ -3,13 +3,20 @@ import type { ContainerChange, Engine } from "../../../docker/engine-types.js";
 import type { Sandbox } from "../../../sandbox/sandbox.js";
 import type { StoppedSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
 import type { Task, TaskCopy, TaskStep } from "../../../tasks/task.js";
+import type { ArtifactManifest } from "../../artifacts/artifact-manifest.js";
 import { VERIFIER_PROOF, writeProof } from "../../evidence/write-proof.js";
 import { openImageFiles } from "../../place/image-files.js";
 import type { ImageUser } from "../../place/image-user.js";
 import { type PhaseNetworks, testsNetwork } from "../../place/phase-networks.js";
+import { describePrograms, type RunningProgram } from "../../place/running-programs.js";
+import type { TaskPlace } from "../../place/task-sandbox.js";
 import type { TimeAllowed } from "../../processors/extended-limit.js";
+import { passes } from "../../results/attempt-outcome.js";
 import { asAgentsFault } from "../agents-fault.js";
+import type { PassToConfirm } from "../confirm/confirm-pass.js";
+import { SharedPass } from "../confirm/shared-pass.js";
 import { judgeTests } from "../judge-tests.js";
+import { mainReward } from "../parse-rewards.js";
 import { runTests } from "../run-tests.js";
 import { openTestContainer } from "../test-container.js";
 import type { Verification } from "../verification.js";
@@ -34,46 +41,88 @@ export interface SharedVerification {
   container: AgentsContainer;
   /** Whom the tests run as. */
   user: ImageUser;
-  stopped: StoppedSandbox;
+  stopped: Pick<StoppedSandbox, "engine" | "containerId">;
   /** All that differs from the image. */
   changes: readonly ContainerChange[];
   /** On the host; gets the output of the tests. */
   folder: string;
   allowed: TimeAllowed;
-  /** What was refused of the artifacts. */
-  findings: readonly string[];
-  signal?: AbortSignal | undefined;
+  /** What was refused of the artifacts, and which of that is only said. */
+  manifest: Pick<ArtifactManifest, "findings" | "notes">;
+  /** What the agent left running, and whether it still does. */
+  left: { programs: readonly RunningProgram[]; areKept: boolean };
+  /** Called before each grading of a pass in a fresh container. */
+  onGrading?: PassToConfirm["onGrading"];
 }
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
  * Runs the tests of a step in the agent's container, which is started again for them: every process of the agent is
- * dead, and what tests would obey is as the image has it. Errors: those of the engine and of the host's files.
+ * dead, and what tests would obey is as the image has it. A pass is then graded again in a fresh container. Errors: those of the engine and of the host's files.
  */
-export async function verifyShared(verification: SharedVerification): Promise<Verification> {
-  const { step, container, user, stopped, folder, allowed, signal } = verification;
+export async function verifyShared(
+  place: TaskPlace,
+  verification: SharedVerification,
+): Promise<Verification> {
+  const {
+    task,
+    step,
+    imageId,
+    container,
+    user,
+    stopped,
+    changes,
+    folder,
+    allowed,
+    manifest,
+    left,
+    onGrading,
+  } = verification;
   const { check } = step.verifier;
-  const findings = [...verification.findings];
-  const path = await pathOf(stopped.engine, verification);
-  const places = sharedPlaces(verification, path);
+  const { signal } = place;
+  const findings = [...manifest.findings, ...leftRunning(left)];
+  const variables = await variablesOf(stopped.engine, imageId);
+  const path = pathOf(variables, verification);
+  const env = { PATH: path, ...step.verifier.env };
+  const places = sharedPlaces(verification, { path, env: variables });
+  await using pass = new SharedPass();
   const judge = async () => {
     const { cwd, user: owner } = container;
     const sandbox = await container.running();
     using opened = await openTestContainer(sandbox, { owner, tests: user });
     await writeProof({ folder, name: VERIFIER_PROOF }, opened.asTests.proof);
     findings.push(...(await putBack(opened.asRoot, verification, places)));
-    const env = { PATH: path, ...step.verifier.env };
-    const disk = { engine: stopped.engine, limitMb: verification.task.environment.limits.storageMb };
-    // Everything of the agent is dead, and what tests would obey is put back.
-    container.networks.enter(sandbox, testsNetwork(verification.task, step));
+    await pass.keepWork(opened.asRoot, { step, cwd, folder, engine: stopped.engine, signal });
+    const disk = { engine: stopped.engine, limitMb: task.environment.limits.storageMb };
+    // Everything of the agent is dead unless the task keeps it, and what tests would obey is put back.
+    container.networks.enter(sandbox, testsNetwork(task, step));
     const run = await runTests(opened, { check, folder, cwd, user, env, allowed, disk, signal });
     const again = await container.stop();
     return await judgeTests(async () => again, { check, run, uid: user.uid });
   };
   const { memoryLimitBytes } = container;
   const judged = await asAgentsFault(judge, { ...stopped, memoryLimitBytes, isAgents: true, signal });
-  return { mode: "shared", findings, ...judged };
+  const isPass = passes({ status: "scored", reward: mainReward(judged.rewards ?? {}) });
+  const grading = { task, step, imageId, agent: container.user, user, env, allowed, folder };
+  const confirmation = isPass
+    ? await pass.confirm(place, {
+        ...grading,
+        stopped,
+        changes,
+        keptPrograms: left.areKept ? left.programs : [],
+        onGrading,
+      })
+    : null;
+  const notes = left.areKept ? [...manifest.notes, ...leftRunning(left)] : manifest.notes;
+  return { mode: "shared", findings, notes, confirmation, ...judged };
+}
+
+/** Tests of a task that is about a running program fail without it, so nobody should have to guess why. */
+function leftRunning({ programs, areKept }: SharedVerification["left"]): string[] {
+  if (programs.length === 0) return [];
+  const what = areKept ? "still ran while the tests did" : "still ran, and was ended before the tests";
+  return [`${describePrograms(programs)} ${what}`];
 }
 
 async function putBack(
@@ -100,19 +149,42 @@ function givenCopies(
   return [...inCwd(environment.files), ...(environment.copies ?? []), ...ofSteps];
 }
 
-/** The PATH that the image and the task's author set, without directories that belong to the agent. */
-async function pathOf(
+/** The variables of the image. */
+async function variablesOf(
   engine: Pick<Engine, "inspectImage">,
-  { task, imageId, container }: SharedVerification,
-): Promise<string> {
-  const image = await engine.inspectImage(imageId);
-  const ofImage = image?.env.find((line) => line.startsWith("PATH="))?.slice("PATH=".length);
-  const path = task.environment.env.PATH ?? ofImage ?? DEFAULT_PATH;
+  imageId: string,
+): Promise<Readonly<Record<string, string>>> {
+  const lines = (await engine.inspectImage(imageId))?.env ?? [];
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
+}
+
+/** The PATH that the image and the task's author set, without directories that belong to the agent. */
+function pathOf(
+  ofImage: Readonly<Record<string, string>>,
+  { task, container }: Pick<SharedVerification, "task" | "container">,
+): string {
+  const path = task.environment.env.PATH ?? ofImage.PATH ?? DEFAULT_PATH;
   const trusted = trustedDirectories(path, container);
   return trusted.length === 0 ? DEFAULT_PATH : trusted.join(":");
 }
 
-function sharedPlaces({ step, container: { cwd } }: SharedVerification, path: string): SharedPlaces {
-  const artifacts = step.artifacts.map(({ source }) => posix.resolve(cwd, source));
-  return { cwd, artifacts, programs: [...new Set([...path.split(":"), ...DEFAULT_PATH.split(":")])] };
+function sharedPlaces(
+  { task, step, container, user }: SharedVerification,
+  { path, env }: { path: string; env: Readonly<Record<string, string>> },
+): SharedPlaces {
+  const { cwd } = container;
+  const absolute = (variable: string | undefined) =>
+    variable?.startsWith("/") ? [posix.normalize(variable)] : [];
+  const variables = { ...env, ...task.environment.env, ...step.verifier.env };
+  const homes = ["/root", container.user.home, user.home, ...absolute(variables.HOME)];
+  return {
+    cwd,
+    artifacts: step.artifacts.map(({ source }) => posix.resolve(cwd, source)),
+    programs: [...new Set([...path.split(":"), ...DEFAULT_PATH.split(":")])],
+    homes: [...new Set(homes)],
+    settings: absolute(variables.XDG_CONFIG_HOME).filter((directory) => directory !== "/"),
+    instruction: step.instruction,
+  };
 }

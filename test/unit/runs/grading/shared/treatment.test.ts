@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { isNamed } from "../../../../../src/runs/grading/shared/settings.js";
 import { treatmentOf, trustedDirectories } from "../../../../../src/runs/grading/shared/treatment.js";
 import { withNumbersOf } from "../../../../../src/runs/grading/shared/user-database.js";
 
@@ -6,6 +7,9 @@ const places = {
   cwd: "/app",
   artifacts: ["/app", "/app/out", "/srv/tool", "/usr/bin/mended"],
   programs: ["/usr/local/bin", "/usr/bin"],
+  homes: ["/root", "/srv/tests"],
+  settings: ["/opt/xdg"],
+  instruction: "Write queue.py, and a ~/.jupyter for the notebook. Set up /etc/ant/ant.conf.",
 };
 
 describe("before tests run in the agent's container", () => {
@@ -43,6 +47,16 @@ describe("before tests run in the agent's container", () => {
     "/app/_pytest/runner.py",
     "/app/.git/modules/a/b/config",
     "/app/.git/worktrees/a/config.worktree",
+    "/usr/local/bin/python3.12._pth",
+    "/opt/conda/bin/python._pth",
+    "/usr/bin/x86_64-linux-gnu-clang.cfg",
+    "/usr/bin/pybuilddir.txt",
+    "/usr/sbin/policy-rc.d",
+    "/var/lib/dpkg/info/libc-bin.postinst",
+    "/var/lib/dpkg/diversions",
+    "/var/lib/apt/lists/deb.example.org_Packages",
+    "/lib/apk/db/scripts.tar.gz",
+    "/usr/share/libalpm/hooks/own.hook",
   ])("%j is put back", (path) => {
     expect(treatmentOf(path, places)).toBe("restore");
   });
@@ -55,6 +69,17 @@ describe("before tests run in the agent's container", () => {
     "/etc/pam.d/su",
     "/usr/share/perl/5.36/Carp.pm",
     "/usr/local/go/src/testing/testing.go",
+    "/usr/local/include/stdio.h",
+    "/usr/include/x86_64-linux-gnu/sys/types.h",
+    "/usr/lib/gcc/x86_64-linux-gnu/12/include/stddef.h",
+    "/usr/lib/gcc/x86_64-linux-gnu/12/crt1.o",
+    "/usr/local/lib/libm.a",
+    "/usr/local/lib/pkgconfig/zlib.pc",
+    "/root/.local/bin/uv",
+    "/home/user/.cargo/bin/cargo",
+    "/usr/share/maven/lib/maven-core.jar",
+    "/opt/java/openjdk/lib/modules",
+    "/root/.nvm/nvm.sh",
   ])("%j is put back if the image has it", (path) => {
     expect(treatmentOf(path, places)).toBe("restore-old");
   });
@@ -67,8 +92,63 @@ describe("before tests run in the agent's container", () => {
     ["/app/sub/.git", "keep-in-repository"],
     ["/app/.git/commondir", "keep-in-repository"],
     ["/app/.git/modules", "keep-in-repository"],
+    ["/etc/ca-certificates/update.d/own", "restore-settings"],
+    ["/etc/network/if-up.d/own", "restore-hook"],
+    ["/etc/kernel/postinst.d/own", "restore-hook"],
+    ["/app/pathlib.py", "remove-stand-in"],
+    ["/app/attr/__init__.py", "remove-stand-in"],
+    ["/app/packaging.cpython-312-x86_64-linux-gnu.so", "remove-stand-in"],
+    ["/app/numpy.pyc", "remove-stand-in"],
   ])("%j is a case of its own: %s", (path, treatment) => {
     expect(treatmentOf(path, places)).toBe(treatment);
+  });
+
+  it.each([
+    "/root/.config/curlrc",
+    "/root/.config/go/env",
+    "/home/user/.config/anything/at/all",
+    "/srv/tests/.config",
+    "/opt/xdg/curlrc",
+    "/root/.condarc",
+    "/root/.tool-versions",
+    "/root/.m2/settings.xml",
+    "/root/.mavenrc",
+    "/root/.gradle/gradle.properties",
+    "/root/.ssh/config",
+    "/root/.docker/config.json",
+    "/root/.julia/config/startup.jl",
+    "/root/.ipython/profile_default/startup/own.py",
+    "/etc/curlrc",
+    "/usr/local/etc/pip.conf",
+    "/etc/dpkg/dpkg.cfg.d/own",
+    "/etc/debconf.conf",
+    "/etc/apk/commit_hooks.d/own",
+    "/etc/maven/settings.xml",
+    "/etc/java-17-openjdk/security/java.security",
+    "/usr/share/maven/conf/settings.xml",
+    "/opt/gradle/init.d/own.gradle",
+    "/etc/xdg/pip/pip.conf",
+    "/etc/ssh/ssh_config.d/own.conf",
+  ])("%j is a setting, which is put back unless the agent was asked to change it", (path) => {
+    expect(treatmentOf(path, places)).toBe("restore-settings");
+    expect(isNamed(path, places)).toBe(false);
+  });
+
+  it("what the instruction names is no stand-in and no setting of others", () => {
+    expect(treatmentOf("/app/queue.py", places)).toBeNull();
+    expect(isNamed("/root/.jupyter/jupyter_notebook_config.py", places)).toBe(true);
+    expect(isNamed("/etc/ant/ant.conf", places)).toBe(true);
+    expect(isNamed("/etc/ant/other.conf", { ...places, instruction: "Write /etc/ant/ant.conf." })).toBe(
+      false,
+    );
+    expect(isNamed("/root/.m2/settings.xml", { ...places, instruction: "Work in /root." })).toBe(false);
+    expect(isNamed("/home/user/.inputrc", { ...places, instruction: "See /home/user/project." })).toBe(false);
+  });
+
+  it("hidden files of a home that is the working directory are work, ~/.config is not", () => {
+    const atHome = { ...places, cwd: "/root", artifacts: [] };
+    expect(treatmentOf("/root/.eslintrc", atHome)).toBeNull();
+    expect(treatmentOf("/root/.config/curlrc", atHome)).toBe("restore-settings");
   });
 
   it.each([
@@ -88,6 +168,26 @@ describe("before tests run in the agent's container", () => {
     "/app/.git/objects/ab/cdef",
     "/app/.git/refs/heads/config",
     "/usr/local/lib/node_modules/jest/bin/jest.js",
+    "/app/src/pathlib.py",
+    "/app/attr/own.py",
+    "/app/.config/curlrc",
+    "/root/.bash_history",
+    "/root/.cache/uv/archive/own/config.json",
+    "/root/.m2/repository/org/own/1.0/own.pom",
+    "/root/.cargo/registry/src/own/Cargo.toml",
+    "/root/.ssh/authorized_keys",
+    "/root/.pyenv/versions/3.12/config.toml",
+    "/root/.local/lib/python3.12/site-packages/own.py",
+    "/etc/ssh/sshd_config",
+    "/etc/mysql/my.cnf",
+    "/etc/redis/redis.conf",
+    "/etc/init.d/own",
+    "/etc/systemd/system/own.d/service",
+    "/etc/apk/world",
+    "/var/lib/dpkg/status",
+    "/usr/share/nginx/html/index.html",
+    "/opt/service/server.py",
+    "/srv/data/settings.xml",
   ])("%j stays", (path) => {
     expect(treatmentOf(path, places)).toBeNull();
   });
