@@ -1,5 +1,9 @@
 import { openedSandboxOf, type Sandbox } from "../../sandbox/sandbox.js";
-import { type StoppedSandbox, stopSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import {
+  type SandboxFiles,
+  type StoppedSandbox,
+  stopSandbox,
+} from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskStep } from "../../tasks/task.js";
 import { removeTests } from "../grading/run-tests.js";
 import { openTestContainer } from "../grading/test-container.js";
@@ -47,9 +51,9 @@ export class AttemptContainer {
   }
 
   /** As it is, while what the agent left in it runs on. */
-  async unstopped(): Promise<Pick<StoppedSandbox, "engine" | "containerId">> {
-    const { engine, containerId } = openedSandboxOf(await this.running());
-    return { engine, containerId };
+  async unstopped(): Promise<SandboxFiles> {
+    const { engine, containerId, settings } = openedSandboxOf(await this.running());
+    return { engine, containerId, brigHome: settings.environment.brigHome };
   }
 
   async stop(): Promise<StoppedSandbox> {

@@ -1,6 +1,6 @@
 import type { ContainerChange } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
-import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import type { SandboxFiles } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskStep } from "../../tasks/task.js";
 import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
@@ -12,9 +12,6 @@ import type { EmptyDirectory } from "../place/empty-directories.js";
 export type ExportedWork =
   | { kind: "exported"; changes: ContainerChange[]; manifest: ArtifactManifest }
   | { kind: "not-copied"; verification: Verification };
-
-/** In which nothing of the agent runs any more, unless the task wants that. */
-type WorkContainer = Pick<StoppedSandbox, "engine" | "brigHome" | "containerId">;
 
 interface ExportPlace {
   step: TaskStep;
@@ -29,7 +26,7 @@ interface ExportPlace {
  * Asks what the agent has changed, and takes the artifacts to the host. An agent can make trees whose paths are longer than any
  * engine can read, or more files than can be looked at: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
  */
-export async function exportWork(stopped: WorkContainer, place: ExportPlace): Promise<ExportedWork> {
+export async function exportWork(stopped: SandboxFiles, place: ExportPlace): Promise<ExportedWork> {
   const { step, cwd, empty, folder, signal } = place;
   try {
     const changes = await changesOf(stopped, place);
@@ -53,7 +50,7 @@ const tooMuch: Readonly<Record<string, string>> = {
 
 /** Tests in the same container would see any change; others only see artifacts. */
 async function changesOf(
-  stopped: WorkContainer,
+  stopped: SandboxFiles,
   { step, cwd, imageId, empty, signal }: ExportPlace,
 ): Promise<ContainerChange[]> {
   const { engine, containerId } = stopped;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ContainerChange } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
-import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import type { SandboxFiles } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
 import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
@@ -190,7 +190,7 @@ async function runStep(
 }
 
 interface KeptChanges {
-  stopped: Pick<StoppedSandbox, "engine" | "containerId">;
+  stopped: SandboxFiles;
   step: TaskStep;
   cwd: string;
   changes: readonly ContainerChange[];

@@ -35,5 +35,7 @@ export function parseBoundSockets(table: string): BoundSocket[] {
 /** Whether the table names this file: as it is called, or relative to some directory. */
 export function isNamed(path: string, sockets: readonly BoundSocket[]): boolean {
   const wanted = toBytePath(path);
-  return sockets.some(({ name }) => name === wanted || (!name.startsWith("/") && wanted.endsWith(`/${name}`)));
+  return sockets.some(
+    ({ name }) => name === wanted || (!name.startsWith("/") && wanted.endsWith(`/${name}`)),
+  );
 }

@@ -60,11 +60,11 @@ export class SocketPlaces {
     return {
       hasNewlyLost:
         !isFirst && [...this.#known].some(([id, { path }]) => path === null && before.get(id)?.path !== null),
-      placed: all.flatMap(({ path, identity }) =>
-        path === null ? [] : [{ path, identity }],
-      ),
+      placed: all.flatMap(({ path, identity }) => (path === null ? [] : [{ path, identity }])),
       mayBeOf: (bornMs) =>
-        lost.some(({ absentAtMs, seenAtMs }) => absentAtMs - CLOCK_MS <= bornMs && bornMs <= seenAtMs + CLOCK_MS),
+        lost.some(
+          ({ absentAtMs, seenAtMs }) => absentAtMs - CLOCK_MS <= bornMs && bornMs <= seenAtMs + CLOCK_MS,
+        ),
     };
   }
 }

@@ -1,6 +1,12 @@
 import { BrigError } from "../../errors.js";
 import type { RunnerLink } from "../channel/runner-link.js";
-import { type BytePath, decodeBytePath, fromBytePath, lstatOrNull, quoteBytePath } from "../git/byte-paths.js";
+import {
+  type BytePath,
+  decodeBytePath,
+  fromBytePath,
+  lstatOrNull,
+  quoteBytePath,
+} from "../git/byte-paths.js";
 import { readBoundSockets } from "./bound-sockets.js";
 import { identityKey, type KnownListeners } from "./cover-listeners.js";
 import { HostProcesses } from "./host-processes.js";

@@ -16,6 +16,9 @@ export interface StoppedSandbox {
   restart(): Promise<Sandbox>;
 }
 
+/** The container of a sandbox whose files are read, whether or not something runs in it. */
+export type SandboxFiles = Omit<StoppedSandbox, "restart">;
+
 /**
  * Ends everything in a sandbox that outlives its processes, and resolves when the engine says that its container
  * does not run. With its first process, the runner, the kernel kills all others; only if the runner does not end soon

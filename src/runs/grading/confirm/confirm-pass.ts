@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { ContainerChange } from "../../../docker/engine-types.js";
 import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
-import type { StoppedSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
+import type { SandboxFiles } from "../../../sandbox/stopped/stopped-sandbox.js";
 import { artifactSources } from "../../artifacts/artifact-paths.js";
 import { describePrograms, type RunningProgram } from "../../place/running-programs.js";
 import type { TaskPlace } from "../../place/task-sandbox.js";
@@ -26,7 +26,7 @@ const CONFIRM_FOLDER = "confirm";
 export interface PassToConfirm extends Omit<FreshGrading, "folder"> {
   work: KeptWork;
   /** The agent's container, after its tests. */
-  stopped: Pick<StoppedSandbox, "engine" | "containerId">;
+  stopped: SandboxFiles;
   /** What the agent had changed before the tests ran. */
   changes: readonly ContainerChange[];
   /** What the agent left running, and the tests had. */

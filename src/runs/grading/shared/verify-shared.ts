@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { ContainerChange, Engine } from "../../../docker/engine-types.js";
 import type { Sandbox } from "../../../sandbox/sandbox.js";
-import type { StoppedSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
+import type { SandboxFiles, StoppedSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
 import type { Task, TaskCopy, TaskStep } from "../../../tasks/task.js";
 import type { ArtifactManifest } from "../../artifacts/artifact-manifest.js";
 import { VERIFIER_PROOF, writeProof } from "../../evidence/write-proof.js";
@@ -41,7 +41,7 @@ export interface SharedVerification {
   container: AgentsContainer;
   /** Whom the tests run as. */
   user: ImageUser;
-  stopped: Pick<StoppedSandbox, "engine" | "containerId">;
+  stopped: SandboxFiles;
   /** All that differs from the image. */
   changes: readonly ContainerChange[];
   /** On the host; gets the output of the tests. */
