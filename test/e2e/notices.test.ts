@@ -1,4 +1,4 @@
-import { chown, writeFile } from "node:fs/promises";
+import { chmod, chown, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig } from "../support/cli.js";
@@ -16,7 +16,10 @@ beforeEach(async () => {
 describe.skipIf(process.getuid?.() !== 0)("root in a workspace of somebody else [needs root]", () => {
   const told = /^brig: commands cannot write to "[^"]+": it belongs to 1234:1235, and they run as 0:0$/gm;
   const count = (text: string) => text.match(told)?.length ?? 0;
-  beforeEach(async () => await chown(workspace, 1234, 1235));
+  beforeEach(async () => {
+    await chown(workspace, 1234, 1235);
+    await chmod(workspace, 0o755);
+  });
 
   it("is told so once, by exec as text and in its object, and can run commands as the owner", async () => {
     const plain = await brig(["exec", "--", "touch", "x"], { cwd: workspace });
