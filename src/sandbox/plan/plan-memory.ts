@@ -14,15 +14,16 @@ const INODE_BYTES = 1024;
 const INODE_SHARE = 1 / 8;
 /** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
+/** Linux has 4096 for the whole machine, 1024 of which containers do not get. */
+const TERMINALS = 64;
 
 /**
  * Reduces the policy's limits to what the machine has. Memory-backed file systems shrink with the memory
  * limit: even full, they must leave half of it to processes, or no command could run.
  */
 export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): MemoryPlan {
-  const memoryBytes = Math.floor(atMost(limits.memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
-  const inMemory = (sizeMb: number) =>
-    Math.floor((sizeMb * memoryBytes) / limits.memoryMb / PAGE_BYTES) * PAGE_BYTES;
+  const memoryBytes = inPages(atMost(limits.memoryMb * MIB, engine.memoryBytes));
+  const inMemory = (sizeMb: number) => inPages((sizeMb * memoryBytes) / limits.memoryMb);
   const shmBytes = inMemory(limits.shmMb);
   const shmInodes = Math.max(64, Math.floor(shmBytes / SHM_BYTES_PER_INODE));
   const inodes = tmpfs.reduce((sum, { maxInodes }) => sum + maxInodes, shmInodes);
@@ -37,6 +38,7 @@ export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): Me
       shmInodes: Math.floor(shmInodes * share),
       ipc: isRootless(engine) ? {} : ipcLimits(shmBytes),
       coreBytes: limits.coreMb * MIB,
+      terminals: TERMINALS,
     },
     inMemory,
     inodes: (maxInodes) => Math.floor(maxInodes * share),
@@ -69,6 +71,10 @@ function ipcLimits(shmBytes: number): Record<string, string> {
     "fs.mqueue.msg_max": "10",
     "fs.mqueue.msgsize_max": "8192",
   };
+}
+
+function inPages(bytes: number): number {
+  return Math.floor(bytes / PAGE_BYTES) * PAGE_BYTES;
 }
 
 /** An engine that does not know the machine's size reports 0, which as a limit would mean "unlimited". */
