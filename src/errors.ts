@@ -62,7 +62,7 @@ export type ErrorCode =
   | "workspace.invalid";
 
 /** Why a sandbox has ended. */
-export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
+export type GoneReason = "oom" | "killed" | "engine" | "lease" | "machine-share" | "closed";
 
 /** A disk that had no room. What is free was measured right after the failure. */
 export interface FullDisk {

@@ -68,6 +68,7 @@ function endOfContainer(error: BrigError, facts: Facts): Found | null {
   if (error.code !== "sandbox.gone" || error.reason === "engine" || error.reason === "closed") return null;
   const { container, events } = facts;
   if (error.reason === "lease") return { class: "sandbox-gone", message: error.message };
+  if (error.reason === "machine-share") return { class: "own-doing", message: error.message };
   if (container === null || container === "removed") {
     const removed: Found = { class: "sandbox-gone", message: "the container was removed from outside" };
     return memoryCause(facts) ?? (container === null ? null : removed);

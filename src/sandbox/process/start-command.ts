@@ -4,7 +4,7 @@ import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
-import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
+import { exitStatus, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";
 
 /** What all commands of a session share. */
@@ -89,9 +89,7 @@ export function startCommand(
     const refused = status.exitCode === 0 ? [] : (context.egress?.causesFor(command.channel) ?? []);
     return { ...status, causes: [...status.causes, ...refused] };
   });
-  const notes = () => {
-    const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";
-    return leftovers + (context.egress?.textFor({ channel: command.channel, startedAtMs }) ?? "");
-  };
+  const notes = () =>
+    command.leftoversNote + (context.egress?.textFor({ channel: command.channel, startedAtMs }) ?? "");
   return { command, exit, notes };
 }

@@ -15,7 +15,7 @@ export const errorBodySchema = z
       hint: z.string().optional().describe("What to do about it"),
       errno: z.string().optional().describe("The system call's error, such as EACCES"),
       reason: z
-        .enum(["oom", "killed", "engine", "lease", "closed"])
+        .enum(["oom", "killed", "engine", "lease", "machine-share", "closed"])
         .optional()
         .describe("With sandbox.gone: why the sandbox has ended"),
       disk: fullDiskSchema.optional().describe("If a disk was full"),

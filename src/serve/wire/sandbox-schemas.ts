@@ -189,7 +189,7 @@ export const execLineSchema = z.union([
     message: z.string(),
     hint: z.string().optional(),
     errno: z.string().optional(),
-    reason: z.enum(["oom", "killed", "engine", "lease", "closed"]).optional(),
+    reason: z.enum(["oom", "killed", "engine", "lease", "machine-share", "closed"]).optional(),
     disk: fullDiskSchema.optional(),
   }),
 ]);
