@@ -61,7 +61,15 @@ export type ErrorCode =
   | "workspace.conflict"
   | "workspace.invalid";
 
-export const GONE_REASONS = ["oom", "killed", "restarted", "engine", "lease", "closed"] as const;
+export const GONE_REASONS = [
+  "oom",
+  "killed",
+  "restarted",
+  "engine",
+  "lease",
+  "machine-share",
+  "closed",
+] as const;
 
 /** Why a sandbox has ended. */
 export type GoneReason = (typeof GONE_REASONS)[number];

@@ -63,5 +63,10 @@ export interface Mount {
   Target: string;
   ReadOnly: boolean;
   BindOptions?: { Propagation?: "rprivate" };
-  VolumeOptions?: { NoCopy?: boolean; Labels?: Record<string, string> };
+  VolumeOptions?: {
+    NoCopy?: boolean;
+    Labels?: Record<string, string>;
+    /** Without a source: a volume that the engine makes for this container alone, and that goes with it. */
+    DriverConfig?: { Name: "local"; Options: { type: string; device: string; o: string } };
+  };
 }

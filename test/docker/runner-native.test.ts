@@ -40,6 +40,10 @@ describe("the runner's native tests", () => {
     ["a commit looks at all it is told to expect, and gets past modes that shut it out", "places"],
     ["records of a commit and digests are what their bytes say", "records"],
     ["it knows which file systems commands can fill, and when they have", "rooms"],
+    [
+      "it sees when commands take more of the machine than a sandbox may, in what counts for none",
+      "uncounted",
+    ],
     ["an operation on files of which any call fails says so, and leaves nothing half done", "file-failures"],
     ["a journal is read only as it was written, and only by whom it is for", "journals"],
     ["what is read about processes is about the right ones", "processes"],

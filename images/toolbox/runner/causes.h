@@ -36,5 +36,7 @@ void causes_note_start(struct runner *r, struct channel *c);
 
 /* Appends a record for each cause of a failure. True if one of them is that memory ran out. */
 bool causes_append(struct runner *r, const struct channel *c, const struct worker_report *report, struct buffer *out);
+/* Whether what still runs holds so much memory that the next command would lack it too. */
+bool causes_memory_is_taken(const struct runner *r);
 
 #endif

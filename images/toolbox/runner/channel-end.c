@@ -107,11 +107,16 @@ static void write_exit(struct channel *c, const struct worker_report *report, co
     buffer_append(&c->exit, result, report->result_length);
 }
 
+/* What an earlier command has left may hold the memory, without using it: then the kernel kills the next command, and every later one. */
+static uint8_t end_memory_holders(struct runner *r) {
+    return causes_memory_is_taken(r) && channels_end_leftovers(r) ? EXIT_LEFTOVERS_ENDED : 0;
+}
+
 void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result) {
     if (c->phase >= CHANNEL_ENDED) return; /* it was given up before, and its worker reports after all */
     write_exit(c, report, result);
     if (c->kind == CHANNEL_FILE_OPERATION) r->file_ended_ms = now_ms();
-    else if (causes_append(r, c, report, &c->exit)) c->exit_flags |= EXIT_OUT_OF_MEMORY;
+    else if (causes_append(r, c, report, &c->exit)) c->exit_flags |= EXIT_OUT_OF_MEMORY | end_memory_holders(r);
     c->phase = CHANNEL_ENDED;
     channel_retry_terminal(r, c);
     c->hold_ms = now_ms() + HOLD_MS;

@@ -69,6 +69,25 @@ bool channel_advance_tree_end(struct runner *r, struct channel *c, uint64_t now)
     return c->tree.step == TREE_GIVEN_UP;
 }
 
+static size_t kill_leftovers(const struct runner *r) {
+    size_t alive = 0;
+    for (int i = 0; i < CHANNEL_BUCKETS; i++)
+        for (const struct channel *c = r->channels[i]; c; c = c->next)
+            if (c->phase == CHANNEL_EXITED && c->kind != CHANNEL_FILE_OPERATION && channel_has_tree(c)) alive += tree_kill(c->worker->pid);
+    return alive;
+}
+
+bool channels_end_leftovers(struct runner *r) {
+    uint64_t give_up_ms = now_ms() + GIVE_UP_AFTER_MS;
+    bool were_there = false;
+    while (kill_leftovers(r) > 0) {
+        were_there = true;
+        if (now_ms() >= give_up_ms) break;
+        pool_wait_for_the_killed();
+    }
+    return were_there;
+}
+
 static pid_t process_group(const struct channel *c) {
     pid_t foreground = 0;
     int terminal = c->terminal == TERMINAL_NONE ? -1 : c->out.source.fd;

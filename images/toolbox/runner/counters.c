@@ -32,6 +32,8 @@ void counters_open(struct counters *c) {
     c->cpu_stat = open_either(V2 "cpu.stat", CPU_V1 "cpu.stat");
     c->cpu_limit = open_either(V2 "cpu.max", CPU_V1 "cpu.cfs_quota_us");
     c->cpu_period = open_one(CPU_V1 "cpu.cfs_period_us");
+    c->memory_use = open_either(V2 "memory.current", MEMORY_V1 "memory.usage_in_bytes");
+    c->memory_parts = open_either(V2 "memory.stat", MEMORY_V1 "memory.stat");
 }
 
 static bool read_text(int fd, char *text, size_t size) {
@@ -92,6 +94,19 @@ uint64_t counters_memory_limit(const struct counters *c, const struct counts *be
     uint64_t limit = read_number(c->memory_limit);
     bool is_reached = now->limit_hits == COUNT_UNKNOWN ? was_ever_reached(c, limit) : now->limit_hits > before->limit_hits;
     return is_reached ? limit : COUNT_UNKNOWN;
+}
+
+/* Both names of files in memory count those that only lie there (tmpfs, memfd), which cannot be given back. */
+static uint64_t files_at_hand(const struct counters *c) {
+    uint64_t files = read_named(c->memory_parts, "file"), lying = read_named(c->memory_parts, "shmem");
+    if (files == COUNT_UNKNOWN) files = read_named(c->memory_parts, "cache");
+    return files == COUNT_UNKNOWN || lying == COUNT_UNKNOWN || lying > files ? 0 : files - lying;
+}
+
+bool counters_memory_is_taken(const struct counters *c) {
+    uint64_t limit = read_number(c->memory_limit), used = read_number(c->memory_use), at_hand = files_at_hand(c);
+    if (limit == COUNT_UNKNOWN || used == COUNT_UNKNOWN || at_hand > used) return false;
+    return used - at_hand >= limit / 4 * 3;
 }
 
 uint64_t counters_process_limit(const struct counters *c) {

@@ -2,6 +2,7 @@
 #ifndef BRIG_COUNTERS_H
 #define BRIG_COUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A number that the kernel does not say, as under gVisor. */
@@ -28,6 +29,7 @@ struct counters {
     int refused_forks, process_limit, most_processes;
     int cpu_stat, cpu_limit;
     int cpu_period; /* v1: v2 has it in the file of the limit */
+    int memory_use, memory_parts;
 };
 
 void counters_open(struct counters *c);
@@ -38,6 +40,8 @@ struct counts counters_read(const struct counters *c);
  * been. Of v1 is only known whether it was ever reached.
  */
 uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
+/* Whether most of the limit is taken by what the kernel cannot give back by itself: not files that it only has at hand. */
+bool counters_memory_is_taken(const struct counters *c);
 /* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer one can have been. */
 uint64_t counters_process_limit(const struct counters *c);
 

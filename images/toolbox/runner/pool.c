@@ -64,14 +64,14 @@ void pool_free_retired(struct runner *r) {
     }
 }
 
-static void wait_for_the_killed(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+void pool_wait_for_the_killed(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
 bool pool_kill_orphans(struct runner *r, uint64_t since) {
     uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
     sweeping = r;
     while (orphans_kill(is_worker, since) > 0) {
         if (now_ms() >= give_up_ms) return false;
-        wait_for_the_killed();
+        pool_wait_for_the_killed();
     }
     return true;
 }
@@ -86,7 +86,7 @@ static size_t kill_all_commands(struct runner *r) {
 
 void pool_end_commands(struct runner *r) {
     uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
-    while (kill_all_commands(r) > 0 && now_ms() < give_up_ms) wait_for_the_killed();
+    while (kill_all_commands(r) > 0 && now_ms() < give_up_ms) pool_wait_for_the_killed();
 }
 
 /* Asks a worker whether it lives; its answer makes it idle. One to which a SIGKILL is on its way does not answer. */
@@ -200,6 +200,12 @@ int pool_file_jobs(const struct runner *r) {
     int count = 0;
     for (const struct worker *w = r->workers; w; w = w->next) count += w->channel && w->job_kind == JOB_FILE;
     return count;
+}
+
+bool pool_has_commands(const struct runner *r) {
+    for (const struct worker *w = r->workers; w; w = w->next)
+        if (w->channel && w->job_kind == JOB_SPAWN) return true;
+    return false;
 }
 
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }

@@ -49,6 +49,12 @@ void pool_end_commands(struct runner *r);
 /* The same for processes whose worker is gone, those older than `since` excepted. False when some could not be killed. */
 bool pool_kill_orphans(struct runner *r, uint64_t since);
 
+/* Something that was killed is gone a moment later. */
+void pool_wait_for_the_killed(void);
+
+/* Whether a command, or what one has left, is running. */
+bool pool_has_commands(const struct runner *r);
+
 void pool_keep_ready(struct runner *r);
 void pool_reap(struct runner *r);
 void pool_free_retired(struct runner *r);

@@ -48,6 +48,19 @@ enum frame_type {
 /* The exit status of the runner when its lease is over. */
 #define LEASE_OVER_STATUS 70
 
+/* Its exit status when commands have taken too much of what the machine has and counts for no container, and how much that is. */
+enum excess_status {
+    EXCESS_LOCKS = 71,
+    EXCESS_UNREAD = 72,
+    EXCESS_ORPHANS = 73,
+    EXCESS_SOCKETS = 74,
+};
+
+#define MOST_LOCKS 40000u
+#define MOST_UNREAD_BYTES (32u << 20)
+#define MOST_ORPHANS 2048u
+#define MOST_SOCKET_BYTES (256u << 20)
+
 #define TOKEN_BYTES 32u
 #define HELLO_BYTES 44u
 #define WELCOME_BYTES 20u
@@ -81,6 +94,7 @@ enum exit_flag {
     EXIT_PIPE_HELD = 8,
     EXIT_TREE_LEFT = 16,
     EXIT_TREE_ENDED = 32,
+    EXIT_LEFTOVERS_ENDED = 64,
 };
 
 /* Behind the head of a failed command's EXIT: what is known of why it failed. */

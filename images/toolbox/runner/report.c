@@ -134,6 +134,15 @@ static int try_device(void) {
     return error;
 }
 
+/* Of an open file. It gives back a lock that is not there. */
+static int try_lock(void) {
+    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno;
+    int error = answer(fcntl(fd, F_OFD_SETLK, &(struct flock){.l_type = F_UNLCK}));
+    close(fd);
+    return error;
+}
+
 static int probe(size_t which) {
     switch (which) {
     case 0: return try_socket(40, SOCK_STREAM, 0);
@@ -151,21 +160,25 @@ static int probe(size_t which) {
     case 12: return try_device();
     case 13: return try_read("/proc/slabinfo");
     case 14: return try_read("/proc/vmallocinfo");
-    case 15: return answer(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
-    case 16: return answer(unshare(CLONE_NEWUSER));
-    case 17: return answer(mount("none", "/tmp", "tmpfs", 0, NULL));
+    case 15: return answer(syscall(SYS_io_setup, 0, NULL));
+    case 16: return try_lock();
+    case 17: return answer(syscall(SYS_sched_setaffinity, getppid(), 0, NULL)); /* no processor: the kernel refuses that too, but not as the filter does */
+    case 18: return answer(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+    case 19: return answer(unshare(CLONE_NEWUSER));
+    case 20: return answer(mount("none", "/tmp", "tmpfs", 0, NULL));
     default: return -1;
     }
 }
 
 static const char *const probes[] = {
     "socket-vsock", "socket-alg", "socket-packet", "io-uring", "chmod-setuid",   "bpf",          "keyctl",        "userfaultfd",      "clone3",
-    "write-root",   "statx",      "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo", "ptrace", "unshare-user", "mount",
+    "write-root",   "statx",      "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo", "io-setup", "lock-of-open-file",
+    "affinity-of-others", "ptrace", "unshare-user", "mount",
 };
 
 #define PROBES (sizeof probes / sizeof *probes)
 /* From here on a probe that is allowed changes its process, which must not make another one. */
-#define FIRST_CHANGE 15
+#define FIRST_CHANGE 18
 
 enum { NOT_TRIED = -1, NO_ANSWER = -2 };
 

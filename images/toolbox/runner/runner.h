@@ -53,6 +53,7 @@
  *   loop.c             the event loop's clock, timer and descriptors
  *   runner.h           what PID 1 knows
  *   counters.c         what the kernel counts for this container
+ *   uncounted.c        what it counts for no container
  *   rooms.c            file systems that can be full
  *   before-call.h      both when a command began
  *   pool.c             the workers: forked ahead of time, given jobs, replaced
@@ -87,6 +88,7 @@
 #include "link.h"
 #include "loop.h"
 #include "protocol.h"
+#include "uncounted.h"
 
 #define CHANNEL_BUCKETS 256
 #define MAX_BRIDGES 8
@@ -125,6 +127,7 @@ struct runner {
     struct queued_file *queue_first, *queue_last;
     uint64_t file_ended_ms;  /* when the last file operation came to its end */
     uint64_t refused_forks;  /* how often a worker could not be forked because of a limit of processes */
+    struct uncounted uncounted;
     struct watched *watched; /* by which causes of failures are known, or NULL */
 
     struct worker *workers, *retired_workers;

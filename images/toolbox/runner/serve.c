@@ -142,6 +142,18 @@ static int wait_ms(const struct runner *r) {
     return (int)(wait > longest ? longest : wait);
 }
 
+/* Beside PID 1 the end of a runner alone does not end its commands. */
+static void look_at_uncounted(struct runner *r, uint64_t now) {
+    if (!pool_has_commands(r)) {
+        uncounted_rest(&r->uncounted);
+        return;
+    }
+    int excess = uncounted_look(&r->uncounted, now);
+    if (excess && getpid() != 1) pool_end_commands(r);
+    if (excess) exit(excess);
+    wake_at(r, r->uncounted.look_ms);
+}
+
 static void turn(struct runner *r) {
     struct epoll_event events[EVENTS];
     int n = epoll_wait(r->epoll_fd, events, EVENTS, wait_ms(r));
@@ -158,6 +170,7 @@ static void turn(struct runner *r) {
         bridges_tick(r, now);
         if (lease_is_over(r, now)) exit(LEASE_OVER_STATUS);
     }
+    look_at_uncounted(r, now);
     channels_start_queued(r);
     channels_resume_output(r);
     network_resume(r);
@@ -179,6 +192,8 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream, bool
         return 1;
     }
     r->watched = causes_open(r);
+    uncounted_open(&r->uncounted);
+    for (int i = 0; i < KERNEL_TABLES; i++) note_fd(r, r->uncounted.tables[i]);
     if (has_stream) take_standard_streams(r);
     if (!leave_standard_streams()) return 1;
     r->alone_since_ms = now_ms();

@@ -74,9 +74,6 @@ const DEVICES = "/dev";
 /** What `/dev` is mounted with otherwise, and read-only: then nobody inside can replace a device. */
 const READ_ONLY_DEVICES: PodmanMount[] = [
   deviceMount(DEVICES, "tmpfs", ["ro", "nosuid", "noexec", "strictatime", "mode=755", "size=65536k"]),
-  deviceMount("/dev/pts", "devpts", [
-    ...["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
-  ]),
   deviceMount("/dev/mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
 ];
 
@@ -182,22 +179,27 @@ function requireNoNameServer({ HostConfig: { Dns } }: ContainerBody): void {
 }
 
 function sorted(all: readonly Mount[]): { volumes: PodmanVolume[]; mounts: PodmanMount[] } {
-  const isVolume = ({ Type }: Mount) => Type === "volume";
+  const isVolume = ({ Type, VolumeOptions }: Mount) => Type === "volume" && !VolumeOptions?.DriverConfig;
   return {
     volumes: all.filter(isVolume).map(({ Source = "", Target, ReadOnly, VolumeOptions }) => ({
       Name: Source,
       Dest: Target,
       Options: [ReadOnly ? "ro" : "rw", ...(VolumeOptions?.NoCopy ? ["nocopy"] : [])],
     })),
-    mounts: all
-      .filter((mount) => !isVolume(mount))
-      .map(({ Type, Source = "", Target, ReadOnly }) => ({
-        destination: Target,
-        type: Type,
-        source: Source,
-        options: [ReadOnly ? "ro" : "rw", "rbind", "rprivate"],
-      })),
+    mounts: all.filter((mount) => !isVolume(mount)).map((mount) => ownMount(mount) ?? boundMount(mount)),
   };
+}
+
+/** Of a file system that the kernel makes for this container alone. Podman mounts it without a volume. */
+function ownMount({ Target, VolumeOptions }: Mount): PodmanMount | null {
+  const driver = VolumeOptions?.DriverConfig?.Options;
+  if (driver === undefined) return null;
+  return { destination: Target, type: "devpts", source: driver.device, options: driver.o.split(",") };
+}
+
+function boundMount({ Type, Source = "", Target, ReadOnly }: Mount): PodmanMount {
+  const options = [ReadOnly ? "ro" : "rw", "rbind", "rprivate"];
+  return { destination: Target, type: Type, source: Source, options };
 }
 
 function hasValue(variable: string): boolean {

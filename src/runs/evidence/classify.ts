@@ -69,6 +69,7 @@ function endOfContainer(error: BrigError, facts: Facts): Found | null {
   const { container, events } = facts;
   if (error.reason === "lease" || error.reason === "restarted")
     return { class: "sandbox-gone", message: error.message };
+  if (error.reason === "machine-share") return { class: "own-doing", message: error.message };
   if (container === null || container === "removed") {
     const removed: Found = { class: "sandbox-gone", message: "the container was removed from outside" };
     return memoryCause(facts) ?? (container === null ? null : removed);

@@ -7,6 +7,7 @@ import { proveLink } from "../connect-and-prove.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import { endedRunner } from "../process/ended-container.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 
 /** The link asks again about a silent stream every two seconds. */
@@ -78,7 +79,9 @@ function diagnosis({ diagnose, link }: OpenedSandbox, runner: ExecStream): LinkO
   return async (brokenForMs) => {
     const container = await diagnose({ leaseIsOver: false, wasRefused: brokenForMs > 0 });
     if (container !== "runs") return container;
-    if (brokenForMs > 0 || !(await runner.inspect()).running) return runnerEnded();
+    const { running, exitCode } = await runner.inspect();
+    if (!running) return endedRunner(exitCode) ?? runnerEnded();
+    if (brokenForMs > 0) return runnerEnded();
     await link.ping();
     const now = performance.now();
     if (now - askedAt > SILENCE_GAP_MS) silentFrom = now;

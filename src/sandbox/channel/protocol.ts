@@ -46,6 +46,14 @@ export const FrameType = {
 /** The exit status of the runner when its lease is over. */
 export const LEASE_OVER_STATUS = 70;
 
+/** Its exit status when commands have taken too much of what the machine has and counts for no container, and how much that is. */
+export const ExcessStatus = { locks: 71, unread: 72, orphans: 73, sockets: 74 } as const;
+
+export const MOST_LOCKS = 40_000;
+export const MOST_UNREAD_BYTES = 32 * 1024 * 1024;
+export const MOST_ORPHANS = 2048;
+export const MOST_SOCKET_BYTES = 256 * 1024 * 1024;
+
 export const TOKEN_BYTES = 32;
 export const HELLO_BYTES = 44;
 export const WELCOME_BYTES = 20;
@@ -65,6 +73,7 @@ export const ExitFlag = {
   pipeHeld: 8,
   treeLeft: 16,
   treeEnded: 32,
+  leftoversEnded: 64,
 } as const;
 
 /** Behind the head of a failed command's EXIT: what is known of why it failed. */

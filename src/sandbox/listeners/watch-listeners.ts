@@ -59,8 +59,8 @@ class ListenerWatch {
     this.#checkedAt = now;
     const sockets = this.#places.place(readBoundSockets(this.#listeners.procDirectory) ?? []);
     const found = sockets.placed.find(({ path, identity }) => this.#isNew(path, identity));
-    if (found !== undefined) return this.#end(found.path);
-    if (sockets.hasNewlyLost || now >= this.#searchAt) this.#searching ??= this.#search(sockets);
+    if (found !== undefined) this.#end(found.path);
+    else if (sockets.hasNewlyLost || now >= this.#searchAt) this.#searching ??= this.#search(sockets);
   }
 
   async #search(sockets: PlacedSockets): Promise<void> {

@@ -16,6 +16,9 @@ export interface ContainerSecrets {
 
 export const TOOLBOX_PATH = "/.brig";
 
+/** Where the devices of terminals are. */
+export const TERMINALS_PATH = "/dev/pts";
+
 /** Hides gVisor's own cgroup files: root may write to them, and their limits would affect the runner. */
 const GVISOR_MASKS = { "/sys/fs/cgroup": "ro,nosuid,nodev,noexec,size=65536,mode=555" };
 
@@ -93,6 +96,8 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
         ...names,
         ...plan.mounts.map(plannedMount),
         ...plan.volumes.map(volumeMount),
+        // gVisor has terminals of its own.
+        ...(plan.kernel === "shared" ? [terminalsMount(plan)] : []),
       ],
       Tmpfs: {
         ...Object.fromEntries(
@@ -192,6 +197,20 @@ function volumeMount({ volume, path }: VolumeMount): Mount {
     Target: path,
     ReadOnly: false,
     VolumeOptions: { NoCopy: true },
+  };
+}
+
+/** Replaces the engine's /dev/pts, which has no limit but the machine's own number of terminals. */
+function terminalsMount({ limits }: SandboxPlan): Mount {
+  const o = `nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5,max=${limits.terminals}`;
+  return {
+    Type: "volume",
+    Target: TERMINALS_PATH,
+    ReadOnly: false,
+    VolumeOptions: {
+      NoCopy: true,
+      DriverConfig: { Name: "local", Options: { type: "devpts", device: "devpts", o } },
+    },
   };
 }
 

@@ -16,6 +16,8 @@ const INODE_SHARE = 1 / 8;
 const LEAST_INODES = 16;
 /** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
+/** Linux has 4096 for the whole machine, 1024 of which containers do not get. */
+const TERMINALS = 64;
 
 interface LimitsRequest {
   engine: EngineInfo;
@@ -33,11 +35,10 @@ export function resolveLimits(
   { engine, limits: chosen = {} }: LimitsRequest,
 ): MemoryPlan {
   const { memoryMb = limits.memoryMb, cpus = limits.cpus, pids = limits.pids } = chosen;
-  const memoryBytes = Math.floor(atMost(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+  const memoryBytes = inPages(atMost(memoryMb * MIB, engine.memoryBytes));
   const scale = Math.min(memoryBytes / MIB / limits.memoryMb, 1);
   // As the size of a tmpfs, or as its number of files, 0 means "unlimited".
-  const inMemory = (sizeMb: number) =>
-    Math.max(1, Math.floor((sizeMb * MIB * scale) / PAGE_BYTES)) * PAGE_BYTES;
+  const inMemory = (sizeMb: number) => Math.max(PAGE_BYTES, inPages(sizeMb * MIB * scale));
   const shmBytes = inMemory(limits.shmMb);
   const shmInodes = Math.max(64, Math.floor(shmBytes / SHM_BYTES_PER_INODE));
   const inodes = tmpfs.reduce((sum, { maxInodes }) => sum + maxInodes, shmInodes);
@@ -53,6 +54,7 @@ export function resolveLimits(
       shmInodes: inodesOf(shmInodes),
       ipc: isRootless(engine) ? {} : ipcLimits(shmBytes),
       coreBytes: limits.coreMb * MIB,
+      terminals: TERMINALS,
     },
     inMemory,
     inodes: inodesOf,
@@ -85,6 +87,10 @@ function ipcLimits(shmBytes: number): Record<string, string> {
     "fs.mqueue.msg_max": "10",
     "fs.mqueue.msgsize_max": "8192",
   };
+}
+
+function inPages(bytes: number): number {
+  return Math.floor(bytes / PAGE_BYTES) * PAGE_BYTES;
 }
 
 /** An engine that does not know the machine's size reports 0, which as a limit would mean "unlimited". */

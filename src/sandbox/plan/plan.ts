@@ -144,4 +144,6 @@ export interface PlannedLimits {
   /** Sysctls of the IPC namespace, e.g. "kernel.shmall". Empty if the engine may not set them. */
   ipc: Record<string, string>;
   coreBytes: number;
+  /** The most terminals; the machine has only so many for all of its programs. */
+  terminals: number;
 }

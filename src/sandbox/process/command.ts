@@ -5,7 +5,7 @@ import type { ChannelEvents } from "../channel/channel-events.js";
 import { protocolError } from "../channel/frames.js";
 import { FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
-import { type ExitRecord, isWithoutProcess, parseExit } from "./exit-record.js";
+import { type ExitRecord, isWithoutRoom, LEFTOVERS_ENDED, parseExit } from "./exit-record.js";
 import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
 
 const CREDIT_STEP = 64 * 1024;
@@ -43,6 +43,8 @@ export class Command implements ChannelEvents {
   readonly #onAbort = () => this.kill();
   #channel: number;
   #attempts = 0;
+  /** Because leftovers held it, which were ended. */
+  #hasLackedMemory = false;
   /** Needed if the command has to be started again; null once it runs. */
   #inputToResend: Buffer[] | null = [];
   #isKilled = false;
@@ -71,9 +73,10 @@ export class Command implements ChannelEvents {
       sharedSignal(request.signal).addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** Whether processes left by earlier commands had to be ended before this one could start. */
-  get endedLeftovers(): boolean {
-    return this.#attempts > 0;
+  /** What to say of processes left by earlier commands that had to be ended; empty if none had. */
+  get leftoversNote(): string {
+    const before = this.#attempts > 0 ? LEFTOVERS_ENDED.beforeStart : "";
+    return before + (this.#hasLackedMemory ? LEFTOVERS_ENDED.forMemory : "");
   }
 
   /** The number by which the runner knows it. */
@@ -160,7 +163,9 @@ export class Command implements ChannelEvents {
     this.#finish();
     try {
       if (this.#failure) this.#reject(this.#failure.error);
-      this.#resolve(parseExit(payload));
+      const record = parseExit(payload);
+      this.#hasLackedMemory = record.leftoversEnded;
+      this.#resolve(record);
     } catch (error) {
       this.#reject(error);
       throw error;
@@ -174,14 +179,14 @@ export class Command implements ChannelEvents {
 
   #mayRetryStart(payload: Buffer): boolean {
     return (
-      isWithoutProcess(payload) &&
+      isWithoutRoom(payload) &&
       !this.#isKilled &&
       this.#inputToResend !== null &&
       this.#attempts < RETRY_AFTER_MS.length
     );
   }
 
-  /** Leftovers of earlier commands use up the process or memory limit: ends them and tries again. */
+  /** Leftovers of earlier commands use up the processes, the memory or the terminals: ends them and tries again. */
   #retryStart(): void {
     if (this.#attempts === 0) this.#link.endLeftovers();
     const timer = setTimeout(() => {

@@ -1,7 +1,15 @@
 import type { ContainerEvent } from "../../docker/container-event.js";
 import type { ContainerState } from "../../docker/engine-types.js";
 import { BrigError, type GoneReason } from "../../errors.js";
-import { LEASE_OVER_STATUS } from "../channel/protocol.js";
+import { formatBytes } from "../../lib/bytes.js";
+import {
+  ExcessStatus,
+  LEASE_OVER_STATUS,
+  MOST_LOCKS,
+  MOST_ORPHANS,
+  MOST_SOCKET_BYTES,
+  MOST_UNREAD_BYTES,
+} from "../channel/protocol.js";
 
 interface EndedContainer {
   /** Null if it was removed. */
@@ -20,12 +28,7 @@ const OOM_NEAR_MS = 2000;
 
 /** Says by the engine's records why a container has ended. What runs in it can change none of them. */
 export function endedContainer(ended: EndedContainer): BrigError {
-  const { reason, message } = causeOf(ended);
-  const hint =
-    reason === "oom"
-      ? "give the sandbox more memory, or let its commands use less"
-      : "create another sandbox";
-  return new BrigError(message, { code: "sandbox.gone", reason, hint });
+  return goneError(causeOf(ended));
 }
 
 /** Whether somebody else has started the container once more. An engine that was started anew has forgotten what came before. */
@@ -41,6 +44,16 @@ export function wasStopped(events: EndedContainer["events"]): boolean {
 function sinceStart(events: readonly ContainerEvent[]): ContainerEvent[] {
   return events.slice(events.findLastIndex(({ action }) => action === "start") + 1);
 }
+
+function goneError({ reason, message }: Found): BrigError {
+  return new BrigError(message, { code: "sandbox.gone", reason, hint: hints[reason] ?? CREATE_ANOTHER });
+}
+
+const CREATE_ANOTHER = "create another sandbox";
+const hints: Partial<Record<GoneReason, string>> = {
+  oom: "give the sandbox more memory, or let its commands use less",
+  "machine-share": "create another sandbox, in which no command takes so much",
+};
 
 interface Found {
   reason: GoneReason;
@@ -61,6 +74,38 @@ const restarted: Found = {
   message: "somebody has restarted the sandbox's container, and all that ran in it has ended",
 };
 
+const tookTooMuch = (what: string): Found => ({
+  reason: "machine-share",
+  message: `the sandbox was ended because its commands ${what}`,
+});
+
+/** By the exit status of the runner, which has looked at it. */
+const excesses: Readonly<Record<number, Found>> = {
+  [ExcessStatus.locks]: tookTooMuch(
+    `held more than ${MOST_LOCKS} locks of files, for which the kernel takes memory of the machine that counts for no sandbox`,
+  ),
+  [ExcessStatus.unread]: tookTooMuch(
+    `left more than ${formatBytes(MOST_UNREAD_BYTES)} unread in sockets (netlink, ICMP or raw), which is memory of the machine that counts for no sandbox`,
+  ),
+  [ExcessStatus.sockets]: tookTooMuch(
+    `held more than ${formatBytes(MOST_SOCKET_BYTES)} in sockets of TCP and UDP, which is memory of the machine that counts for no sandbox under control groups of version 1`,
+  ),
+  [ExcessStatus.orphans]: tookTooMuch(
+    `left more than ${MOST_ORPHANS} TCP connections that no program has any more, of which there can be only so many on the machine`,
+  ),
+};
+
+/** What the runner says by its exit status of why it has ended. */
+function saidByRunner(exitCode: number | null): Found | undefined {
+  return exitCode === LEASE_OVER_STATUS ? leaseOver : excesses[exitCode ?? 0];
+}
+
+/** Of a runner that is not its container's first process. Null if its exit status says nothing. */
+export function endedRunner(exitCode: number | null): BrigError | null {
+  const found = excesses[exitCode ?? 0];
+  return found === undefined ? null : goneError(found);
+}
+
 function causeOf({ state, events, starts, leaseIsOver }: EndedContainer): Found {
   if (events === null) return withoutEvents(state, leaseIsOver);
   if (starts !== undefined && wasRestarted(events, starts)) return restarted;
@@ -77,7 +122,8 @@ function causeOf({ state, events, starts, leaseIsOver }: EndedContainer): Found 
         "the sandbox's container has ended, and the engine does not know how, as after its own restart",
     };
   const exitCode = end.exitCode ?? state?.exitCode ?? null;
-  if (exitCode === LEASE_OVER_STATUS) return leaseOver;
+  const said = saidByRunner(exitCode);
+  if (said !== undefined) return said;
   const isNear = ({ action, atMs }: ContainerEvent) =>
     action === "oom" && Math.abs(atMs - end.atMs) <= OOM_NEAR_MS;
   if (exitCode === KILLED_STATUS && last.some(isNear)) return outOfMemory;
@@ -87,7 +133,8 @@ function causeOf({ state, events, starts, leaseIsOver }: EndedContainer): Found 
 function withoutEvents(state: EndedContainer["state"], leaseIsOver: boolean): Found {
   if (state === null)
     return leaseIsOver ? leaseOver : { reason: "killed", message: "the sandbox's container was removed" };
-  if (state.exitCode === LEASE_OVER_STATUS) return leaseOver;
+  const said = saidByRunner(state.exitCode);
+  if (said !== undefined) return said;
   return state.exitCode === KILLED_STATUS && state.oomKilled ? outOfMemory : unexplained(state.exitCode);
 }
 

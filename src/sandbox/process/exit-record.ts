@@ -28,6 +28,8 @@ export interface ExitRecord {
   treeLeft: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
+  /** What earlier commands had left running held the memory that this one lacked, and was ended. */
+  leftoversEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
   /** Of a file operation. */
@@ -53,6 +55,7 @@ export function parseExit(payload: Buffer): ExitRecord {
     outOfMemory: (flags & ExitFlag.outOfMemory) !== 0,
     treeLeft: (flags & ExitFlag.treeLeft) !== 0,
     treeEnded: (flags & ExitFlag.treeEnded) !== 0,
+    leftoversEnded: (flags & ExitFlag.leftoversEnded) !== 0,
     usage: {
       userMs: Number(payload.readBigUInt64LE(12)) / 1000,
       systemMs: Number(payload.readBigUInt64LE(20)) / 1000,
@@ -64,18 +67,20 @@ export function parseExit(payload: Buffer): ExitRecord {
   };
 }
 
-/** Whether nothing ran because no process or memory was available for it. */
-export function isWithoutProcess(payload: Buffer): boolean {
-  return (
-    payload.length >= EXIT_HEAD_BYTES &&
-    kinds.get(payload.readUInt8(0)) === "not-started" &&
-    stages.get(payload.readUInt32LE(8)) === "fork"
-  );
+/** Whether nothing ran because no process, memory or terminal was available for it. */
+export function isWithoutRoom(payload: Buffer): boolean {
+  if (payload.length < EXIT_HEAD_BYTES || kinds.get(payload.readUInt8(0)) !== "not-started") return false;
+  const stage = stages.get(payload.readUInt32LE(8));
+  return stage === "fork" || (stage === "streams" && errnoName(payload.readUInt32LE(4)) === "ENOSPC");
 }
 
-/** Follows a command's own output if processes of earlier commands had to be ended first. */
-export const LEFTOVERS_ENDED =
-  "brig: processes left running by earlier commands were ended, because no further process could be started\n";
+const ENDED = "brig: processes left running by earlier commands were ended";
+
+/** Follow a command's own output if processes of earlier commands had to be ended, so that it or the next one can run. */
+export const LEFTOVERS_ENDED = {
+  beforeStart: `${ENDED}, because no further process could be started\n`,
+  forMemory: `${ENDED}, because they held most of the sandbox's memory\n`,
+} as const;
 
 /** As shells do: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {

@@ -4,7 +4,7 @@ import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
-import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
+import { exitStatus, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";
 
 /** What all commands of a session share. */
@@ -92,9 +92,8 @@ export function startCommand(
     return { ...status, causes: [...status.causes, ...refused] };
   });
   const notes = () => {
-    const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";
-    const { channel } = command;
-    return leftovers + (context.egress?.textFor({ channel, startedAtMs, isOnTerminal }) ?? "");
+    const { channel, leftoversNote } = command;
+    return leftoversNote + (context.egress?.textFor({ channel, startedAtMs, isOnTerminal }) ?? "");
   };
   return { command, exit, notes };
 }

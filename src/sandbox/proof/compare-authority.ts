@@ -26,9 +26,11 @@ const CAPABILITIES: Readonly<Record<SandboxPlan["capabilities"], { mask: bigint;
   },
 };
 
+const WITHOUT_EFFECT = 0;
 const EPERM = 1;
 const ENOENT = 2;
 const EACCES = 13;
+const EINVAL = 22;
 const EROFS = 30;
 const ENOSYS = 38;
 const ENODATA = 61;
@@ -48,6 +50,9 @@ const FILTERED: Readonly<Record<string, number>> = {
   clone3: ENOSYS,
   "netlink-uevent": EPROTONOSUPPORT,
   "mknod-device": EPERM,
+  "io-setup": ENOSYS,
+  "lock-of-open-file": EINVAL,
+  "affinity-of-others": WITHOUT_EFFECT,
 };
 
 /** Interfaces that kernels with tunnel modules add to every network namespace, down and without a route. */

@@ -1,4 +1,4 @@
-import { sharedMemory, TOOLBOX_PATH } from "../plan/create-body.js";
+import { sharedMemory, TERMINALS_PATH, TOOLBOX_PATH } from "../plan/create-body.js";
 import { isAtOrBelow, isBelow } from "../plan/paths.js";
 import type { Identity, PlannedTmpfs, SandboxPlan } from "../plan/plan.js";
 import { compareOverlay } from "./compare-overlay.js";
@@ -31,6 +31,7 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
     ...compareRootfs(plan, mounts),
     ...compareKernelSettings(mounts),
     ...compareDevices(plan, mounts),
+    ...compareTerminals(plan, mounts),
     ...compareWritable(plan, mounts),
     ...compareIdentities(plan, report),
     ...compareCovered(plan, report),
@@ -113,6 +114,16 @@ function compareDevices(plan: SandboxPlan, mounts: readonly MountEntry[]): Diffe
   const entry = mountedAt(mounts, "/dev");
   if (accessOf(entry) === "ro") return [];
   return [{ assertion: "B18-devices", promised: "/dev ro", kernel: describe(entry) }];
+}
+
+/** The kernel shows the limit of an instance of devpts unless it is the machine's own. */
+function compareTerminals({ limits }: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const entry = mountedAt(mounts, TERMINALS_PATH);
+  const most = `max=${limits.terminals}`;
+  if (entry?.fileSystem === "devpts" && entry.superOptions.includes(most)) return [];
+  return [
+    { assertion: "F20-terminals", promised: `${TERMINALS_PATH} devpts ${most}`, kernel: describe(entry) },
+  ];
 }
 
 function compareRootfs(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {

@@ -25,6 +25,7 @@ export type Assertion =
   | "F8-inodes"
   | "F14-resource-limits"
   | "F17-ipc"
+  | "F20-terminals"
   | "N-system-calls";
 
 /** What the plan promises, and what the kernel says instead. */

@@ -17,6 +17,7 @@ const GVISOR: Excuses = {
   "B10-identity": "gVisor numbers devices and inodes itself",
   "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
   "B18-devices": "gVisor ignores read-only paths: as uid 0, a command can replace a device with another file",
+  "F20-terminals": "gVisor has terminals of its own",
   "F17-ipc": "gVisor has no limits for System V IPC and message queues",
 };
 

@@ -14,7 +14,8 @@ def tries(pid):
 for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
     if pid == os.getpid(): continue
     for name, attempt in tries(pid):
-        try: attempt(); print(name, "granted")
+        before = os.sched_getaffinity(pid)
+        try: attempt(); print(name, "granted" if os.sched_getaffinity(pid) == before else "moved")
         except PermissionError: print(name, "refused")
 for which, who in ((os.PRIO_PGRP, os.getpgrp()), (os.PRIO_USER, os.getuid()), (os.PRIO_USER, 0)):
     try: os.setpriority(which, who, 19); print("setpriority granted")

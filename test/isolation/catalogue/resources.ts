@@ -82,5 +82,27 @@ export const resources: readonly Assertion[] = [
     [left, "shared memory goes with the last process that uses it"],
   ],
   ["F18", "Segments, semaphores and queues of System V and POSIX are limited.", [left, starts]],
+  [
+    "F20",
+    "A sandbox has terminals of its own, and no more than so many.",
+    [policy, weaker],
+    [
+      "docker/sandbox/machine-share.test.ts",
+      "takes no more terminals than its own, and a leftover that has them all goes",
+    ],
+  ],
+  [
+    "F21",
+    "Who takes more than a share of what the machine counts for nobody is ended, with the reason.",
+    ["docker/sandbox/machine-share.test.ts", "is ended when it takes too much of %s, and says so"],
+  ],
+  [
+    "F22",
+    "Memory that a process left behind holds keeps no later command from running.",
+    [
+      "docker/sandbox/machine-share.test.ts",
+      "that holds the memory goes once it has cost a command its life",
+    ],
+  ],
   ["F19", "Every directory in memory has a limit of files.", probed, [left, starts]],
 ];

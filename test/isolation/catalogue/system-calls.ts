@@ -52,6 +52,15 @@ export const systemCalls: readonly Assertion[] = [
     ["docker/sandbox/ordinary-programs.test.ts", "programs of every day do their work in a small project"],
   ],
   [
+    "N17",
+    "Asynchronous I/O, of which the machine has so many events for all, is refused as by a kernel without it.",
+    [policy, "answers as a kernel without them to what takes of the machine's numbers and counts for nobody"],
+    [
+      "unit/policy/seccomp.test.ts",
+      "N11: answers ENOSYS and the like where callers then do without, as on a kernel without it",
+    ],
+  ],
+  [
     "S1",
     "A command cannot run before the runner or take its turn.",
     [scheduling, "goes behind the runner, and cannot get before it"],
@@ -71,6 +80,11 @@ export const systemCalls: readonly Assertion[] = [
     "No lease of a file can be taken.",
     probed,
     [policy, "keeps root from leaving devices, and from what no task needs, in danger-full-access too"],
+  ],
+  [
+    "L4",
+    "No lock of an open file can be taken, whose memory counts for nobody.",
+    ["unit/policy/seccomp.test.ts", "answers to locks of open files as a kernel without them"],
   ],
   [
     "L2",

@@ -20,7 +20,7 @@ const profileSchema = z.strictObject({
       comment: z.string().min(1),
       names: z.array(z.string().regex(/^[a-z][a-z0-9_]*$/)).min(1),
       action: z.enum(["SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"]),
-      errnoRet: z.union([z.literal(38), z.literal(93)]).optional(),
+      errnoRet: z.union([z.literal(0), z.literal(22), z.literal(38), z.literal(93)]).optional(),
       args: z.array(argument).min(1).max(2).optional(),
     }),
   ),
@@ -92,6 +92,7 @@ describe("the system call filter", () => {
     ["N10", ["swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "clock_adjtime"]],
     ["N10", ["adjtimex", "iopl", "ioperm", "syslog", "sethostname", "setdomainname", "vhangup"]],
     ["N13", ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"]],
+    ["N17", ["io_submit", "io_getevents", "io_pgetevents", "io_cancel", "io_destroy"]],
     ["N14", ["memfd_secret", "vmsplice", "remap_file_pages", "modify_ldt", "process_mrelease"]],
     ["NUMA", ["mbind", "migrate_pages", "move_pages", "set_mempolicy"]],
   ])("row %s: does not name %j", (_, names) => {
@@ -111,23 +112,54 @@ describe("the system call filter", () => {
     expect(rulesOf("socketpair")).toEqual([equal(1)]);
   });
 
-  it("N11: answers ENOSYS where the flags lie in memory, and to NETLINK as a kernel without it does", () => {
+  it("N11: answers ENOSYS and the like where callers then do without, as on a kernel without it", () => {
     const answers = profile.syscalls.filter(({ action }) => action === "SCMP_ACT_ERRNO");
     expect(answers.map(({ names, errnoRet }) => [names, errnoRet])).toEqual([
       [["socket"], 93],
       [["clone3"], 38],
+      [["io_setup"], 38],
       [["openat2"], 38],
+      [["sched_setaffinity"], 0],
+      [["fcntl"], 22],
+      [["fcntl"], 22],
+      [["fcntl"], 22],
     ]);
   });
 
   it("takes no command of fcntl that holds a lease, and none that is not known", () => {
-    const rules = rulesOf("fcntl");
+    const rules = conditional
+      .filter(({ names, action }) => names.includes("fcntl") && action === "SCMP_ACT_ALLOW")
+      .map(({ args }) => args?.[0]);
     const isAllowed = (command: number) =>
       rules.some((rule) => (rule?.op === "SCMP_CMP_LT" ? command < rule.value : command === rule?.value));
-    for (const command of [0, 1, 6, 16, 36, 38, 1030, 1031, 1033, 1034])
+    for (const command of [0, 1, 6, 16, 1030, 1031, 1033, 1034])
       expect([command, isAllowed(command)]).toEqual([command, true]);
-    for (const command of [1024, 1026, 1039, 1040, 1041, 2 ** 32 + 1024])
+    for (const command of [36, 37, 38, 1024, 1026, 1039, 1040, 1041, 2 ** 32 + 1024, 2 ** 32 + 37])
       expect([command, isAllowed(command)]).toEqual([command, false]);
+  });
+
+  it("answers to locks of open files as a kernel without them", () => {
+    const refused = conditional.filter(({ names, errnoRet }) => names.includes("fcntl") && errnoRet === 22);
+    expect(refused.map(({ args }) => args)).toEqual(
+      [36, 37, 38].map((value) => [{ index: 1, value, op: "SCMP_CMP_EQ" }]),
+    );
+  });
+
+  it.each(["sched_setattr", "sched_setparam", "sched_setscheduler", "sched_setaffinity"])(
+    "%s concerns the caller alone",
+    (name) => {
+      const own = conditional.filter(
+        ({ names, action }) => names.includes(name) && action === "SCMP_ACT_ALLOW",
+      );
+      expect(own.map(({ args }) => args)).toEqual([[{ index: 0, value: 0, op: "SCMP_CMP_EQ" }]]);
+    },
+  );
+
+  it("takes processors for a thread by its number, without effect, since it cannot tell whose it is", () => {
+    const without = conditional.filter(({ errnoRet }) => errnoRet === 0);
+    expect(without.map(({ names, args }) => [names, args])).toEqual([
+      [["sched_setaffinity"], [{ index: 0, value: 0, op: "SCMP_CMP_NE" }]],
+    ]);
   });
 
   it("renames without leaving a whiteout", () => {
@@ -221,6 +253,8 @@ describe("the filter of danger-full-access", () => {
     "socketpair",
     "setpriority",
     "sched_setscheduler",
+    "sched_setaffinity",
+    "io_setup",
     "fcntl",
     "renameat2",
     "clone",
@@ -250,6 +284,7 @@ describe("the filter of danger-full-access", () => {
     const named = forRoot.syscalls.flatMap(({ names }) => names);
     for (const name of [
       "io_uring_setup",
+      "io_submit",
       "bpf",
       "keyctl",
       "mount",

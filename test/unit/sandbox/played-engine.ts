@@ -269,7 +269,7 @@ function enforced({ User = "", Env, HostConfig }: ContainerBody): SandboxPlan {
     .map(([path, options]) => tmpfsOf(path, options));
   const ulimit = (wanted: string) => HostConfig.Ulimits?.find(({ Name }) => Name === wanted)?.Soft ?? 0;
   const shared = tmpfs.find(({ path }) => path === "/dev/shm");
-  const mounts = HostConfig.Mounts.filter(({ Target }) => !/^\/(?:\.brig$|etc\/)/.test(Target));
+  const mounts = HostConfig.Mounts.filter(({ Target }) => !/^\/(?:\.brig$|etc\/|dev\/pts$)/.test(Target));
   return {
     user: { uid, gid },
     noNewPrivileges: HostConfig.SecurityOpt.includes("no-new-privileges"),
@@ -293,8 +293,14 @@ function enforced({ User = "", Env, HostConfig }: ContainerBody): SandboxPlan {
       shmBytes: shared?.sizeBytes,
       shmInodes: shared?.maxInodes,
       ipc: HostConfig.Sysctls ?? {},
+      terminals: terminalsOf(HostConfig),
     },
   } as unknown as SandboxPlan;
+}
+
+function terminalsOf({ Mounts }: ContainerBody["HostConfig"]): number {
+  const options = Mounts.find(({ Target }) => Target === "/dev/pts")?.VolumeOptions?.DriverConfig?.Options;
+  return Number(/max=(\d+)/.exec(options?.o ?? "")?.[1]);
 }
 
 function tmpfsOf(path: string, options: string): PlannedTmpfs {

@@ -138,11 +138,29 @@ describe("a request in Podman's own words", () => {
     });
   });
 
+  it("mounts terminals of its own without a volume", () => {
+    const o = "nosuid,noexec,newinstance,max=64";
+    const DriverConfig = { Name: "local", Options: { type: "devpts", device: "devpts", o } };
+    const terminals = {
+      Type: "volume",
+      Target: "/dev/pts",
+      ReadOnly: false,
+      VolumeOptions: { DriverConfig },
+    };
+    const spec = specOf({ ReadonlyPaths: ["/dev"], Mounts: [terminals] });
+    expect(spec.volumes).toEqual([]);
+    expect(spec.mounts.map(({ destination }) => destination)).toEqual(["/dev", "/dev/mqueue", "/dev/pts"]);
+    expect(spec.mounts.at(-1)).toEqual({
+      ...{ destination: "/dev/pts", type: "devpts", source: "devpts" },
+      options: ["nosuid", "noexec", "newinstance", "max=64"],
+    });
+  });
+
   it("lets Podman open nothing for writing in a container whose files are read-only, and closes /dev", () => {
     const closed = { ReadonlyRootfs: true, ReadonlyPaths: ["/dev"] };
     const { read_only_filesystem, read_write_tmpfs, mounts } = specOf(closed);
     expect([read_only_filesystem, read_write_tmpfs]).toEqual([true, false]);
-    expect(mounts.map(({ destination }) => destination)).toEqual(["/dev", "/dev/pts", "/dev/mqueue"]);
+    expect(mounts.map(({ destination }) => destination)).toEqual(["/dev", "/dev/mqueue"]);
     expect(mounts[0]?.options).toContain("ro");
     expect(specOf()).toMatchObject({ read_only_filesystem: false, read_write_tmpfs: false, mounts: [] });
   });

@@ -5,6 +5,7 @@ import { BrigError } from "../../../../src/errors.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { type LinkOptions, RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
 import { sandboxFiles } from "../../../../src/sandbox/files/files.js";
+import { isWithoutRoom } from "../../../../src/sandbox/process/exit-record.js";
 import { exec } from "../../../../src/sandbox/process/run-to-end.js";
 import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
 import type { ExecResult } from "../../../../src/sandbox/sandbox-types.js";
@@ -328,6 +329,31 @@ describe("a command for which there is no process", () => {
     expect(await call).toMatchObject({
       exitCode: 5,
       stderr: expect.stringMatching(/^brig: processes left running by earlier commands were ended/),
+    });
+  });
+
+  it("is asked for again when only a terminal is missing, and not for want of anything else", async () => {
+    for (const [errno, again] of [
+      [28, true],
+      [24, false],
+    ] as const) {
+      const refused = exitPayload(0, 2);
+      refused.writeUInt32LE(errno, 4);
+      refused.writeUInt32LE(4, 8);
+      expect([errno, isWithoutRoom(refused)]).toEqual([errno, again]);
+    }
+  });
+
+  it("says when leftovers were ended that held the memory it lacked", async () => {
+    const setting = await open();
+    const call = exec(setting, ["true"], {});
+    await until(() => runner.frames.length === 1);
+    const killed = exitPayload(137, 0);
+    killed.writeUInt8(4 | 64, 1);
+    runner.send(FrameType.exit, 1, killed);
+    expect(await call).toMatchObject({
+      exitCode: 137,
+      stderr: expect.stringContaining("because they held most of the sandbox's memory"),
     });
   });
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { endedContainer } from "../../../../src/sandbox/process/ended-container.js";
+import { endedContainer, endedRunner } from "../../../../src/sandbox/process/ended-container.js";
 
 type Ended = Parameters<typeof endedContainer>[0];
 type Events = NonNullable<Ended["events"]>;
@@ -37,6 +37,11 @@ it.for<[string, Partial<Ended>]>([
   ["engine", { events: events("start", "die 137", "start") }],
   ["lease", { events: events("start", "die"), state: { exitCode: 70, oomKilled: false } }],
   ["lease", { state: { exitCode: 70, oomKilled: true } }],
+  ...[71, 72, 73, 74].flatMap((exitCode): [string, Partial<Ended>][] => [
+    ["machine-share", { events: events("start", `die ${exitCode}`) }],
+    ["machine-share", { state: { exitCode, oomKilled: false } }],
+    ["killed", { events: events("start", "kill", `die ${exitCode}`) }],
+  ]),
   ["oom", { state: { exitCode: 137, oomKilled: true } }],
   ["killed", { state: { exitCode: 1, oomKilled: true } }],
   ["killed", { state: { exitCode: 137, oomKilled: false }, leaseIsOver: true }],
@@ -44,4 +49,12 @@ it.for<[string, Partial<Ended>]>([
   ["killed", {}],
 ])("the reason is %s for %j", ([reason, ended]) => {
   expect(reasonOf(ended)).toBe(reason);
+});
+
+it("says of a second runner that commands took too much, and of any other end nothing", () => {
+  expect(endedRunner(71)).toMatchObject({
+    ...{ code: "sandbox.gone", reason: "machine-share" },
+    message: expect.stringMatching(/40000 locks of files.*memory of the machine/),
+  });
+  for (const code of [0, 1, 70, 75, 137, null]) expect(endedRunner(code)).toBeNull();
 });

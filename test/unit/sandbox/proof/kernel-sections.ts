@@ -17,6 +17,9 @@ const FILTERED_PROBES: Record<string, number> = {
   "write-root": 30,
   "netlink-uevent": 93,
   "mknod-device": 1,
+  "io-setup": 38,
+  "lock-of-open-file": 22,
+  "affinity-of-others": 0,
   "read-slabinfo": 61,
   "read-vmallocinfo": 61,
 };
@@ -97,7 +100,7 @@ function mountTable(plan: SandboxPlan): string {
     ["/proc", "rw,nosuid,nodev,noexec", "proc", "rw"],
     ["/dev", "rw,nosuid", "tmpfs", "rw,size=65536k,mode=755"],
     ...(plan.rootfs === "ro" ? [["/dev", "ro,nosuid", "tmpfs", "rw,size=65536k,mode=755"]] : []),
-    ["/dev/pts", "rw,nosuid,noexec", "devpts", "rw,gid=5,mode=620,ptmxmode=666"],
+    ["/dev/pts", "rw,nosuid,noexec", "devpts", `rw,gid=5,mode=620,ptmxmode=666,max=${plan.limits.terminals}`],
     ["/sys", "ro,nosuid,nodev,noexec", "sysfs", "ro"],
     ["/sys/fs/cgroup", "ro,nosuid,nodev,noexec", "cgroup2", "rw"],
     ["/dev/mqueue", "rw,nosuid,nodev,noexec", "mqueue", "rw"],

@@ -167,6 +167,11 @@ describe("one weakness is found, as the assertion it breaks:", () => {
     ["no processes limit", "F1-limits", set("/sys/fs/cgroup/pids/pids.max", "max")],
     ["no CPU limit", "F1-limits", set("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")],
     ["more CPU", "F1-limits", set("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "800000")],
+    ["terminals without a limit", "F20-terminals", mounts(",max=64", "")],
+    ["more terminals", "F20-terminals", mounts(",max=64", ",max=640")],
+    ["asynchronous I/O", "N-system-calls", set("probe/io-setup", "14")],
+    ["locks of open files", "N-system-calls", set("probe/lock-of-open-file", "0")],
+    ["processors of other processes", "N-system-calls", set("probe/affinity-of-others", "22")],
     ["swap", "F2-swap", set("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", "8589934592")],
     [
       "core dumps",

@@ -932,7 +932,7 @@ static int file_with(const char *text) {
     return fd;
 }
 
-static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1};
+static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 static void counts_are_read_under_both_versions_of_cgroup(void) {
     struct counts unknown = counters_read(&none);
@@ -966,6 +966,31 @@ static void the_limit_of_processors_is_read_under_both_versions_of_cgroup(void) 
         c.cpu_limit = file_with(without[i]);
         REQUIRE(counters_cpu_limit(&c).thousandths == COUNT_UNKNOWN);
     }
+}
+
+/* Of such counts. */
+static bool is_taken(const char *limit, const char *used, const char *parts) {
+    struct counters c = none;
+    c.memory_limit = file_with(limit);
+    c.memory_use = file_with(used);
+    c.memory_parts = file_with(parts);
+    bool taken = counters_memory_is_taken(&c);
+    close(c.memory_limit);
+    close(c.memory_use);
+    close(c.memory_parts);
+    return taken;
+}
+
+static void memory_is_taken_by_what_cannot_be_given_back(void) {
+    static const char *const v1 = "cache 500\nrss 10\nshmem 480\n", *const v2 = "anon 10\nfile 500\nkernel 5\nshmem 480\n";
+    REQUIRE(!counters_memory_is_taken(&none));
+    REQUIRE(is_taken("512\n", "510\n", v1) && is_taken("512\n", "510\n", v2));
+    REQUIRE(!is_taken("1000\n", "510\n", v1) && !is_taken("max\n", "510\n", v2) && !is_taken("512\n", "", v2));
+    /* Files that the kernel only has at hand. */
+    REQUIRE(!is_taken("512\n", "510\n", "cache 500\nshmem 10\n") && !is_taken("512\n", "510\n", "file 500\nshmem 0\n"));
+    REQUIRE(is_taken("400\n", "300\n", "file 0\nshmem 0\n") && !is_taken("400\n", "299\n", "file 0\nshmem 0\n"));
+    /* Counts that do not fit together are those of different moments. */
+    REQUIRE(!is_taken("512\n", "400\n", "cache 500\nshmem 10\n") && is_taken("512\n", "510\n", "cache 5\nshmem 9\n") && is_taken("512\n", "510\n", ""));
 }
 
 static void a_limit_is_the_containers_own_only_if_it_was_reached(void) {
@@ -1083,6 +1108,7 @@ static const struct {
     TEST(counts_are_read_under_both_versions_of_cgroup),
     TEST(the_limit_of_processors_is_read_under_both_versions_of_cgroup),
     TEST(a_limit_is_the_containers_own_only_if_it_was_reached),
+    TEST(memory_is_taken_by_what_cannot_be_given_back),
     TEST(rooms_are_what_can_be_written_to_and_is_on_this_machine),
     TEST(there_are_no_more_rooms_than_there_is_place_for),
 };

@@ -129,9 +129,12 @@ static const struct rule every_call[] = {
     {SYS_statx, 2, AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, REFUSE(111)},
     {SYS_socket, 0, AF_NETLINK, REFUSE(112)},
     {SYS_mknodat, 2, S_IFCHR | 0600, REFUSE(113)},
-    {SYS_ptrace, 0, ANY, REFUSE(116)},
-    {SYS_unshare, 0, CLONE_NEWUSER, REFUSE(117)},
-    {SYS_mount, 0, ANY, REFUSE(118)},
+    {SYS_io_setup, 0, ANY, REFUSE(116)},
+    {SYS_fcntl, 1, F_OFD_SETLK, REFUSE(117)},
+    {SYS_sched_setaffinity, 0, ANY, REFUSE(118)},
+    {SYS_ptrace, 0, ANY, REFUSE(119)},
+    {SYS_unshare, 0, CLONE_NEWUSER, REFUSE(120)},
+    {SYS_mount, 0, ANY, REFUSE(121)},
 #ifdef SYS_mknod
     {SYS_mknod, 1, S_IFCHR | 0600, REFUSE(113)},
 #endif
@@ -163,7 +166,8 @@ static void die_of_one_call(void) {
 
 static const char *const names[] = {
     "socket-vsock", "socket-alg", "socket-packet", "io-uring", "chmod-setuid", "bpf", "keyctl", "userfaultfd", "clone3", "write-root", "statx",
-    "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo", "ptrace", "unshare-user", "mount",
+    "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo", "io-setup", "lock-of-open-file", "affinity-of-others", "ptrace",
+    "unshare-user", "mount",
 };
 
 #define NAMES (sizeof names / sizeof *names)
@@ -216,6 +220,7 @@ static void an_attempt_that_succeeds_leaves_nothing(void) {
     REQUIRE(mkdir("/tmp/root", 0700) == 0 && mkdir("/tmp/root/tmp", 0700) == 0);
     report_after(in_an_empty_root, "");
     REQUIRE(probe_says("write-root", 0) && probe_says("chmod-setuid", 0) && probe_says("mknod-device", 0) && probe_says("netlink-uevent", 0) && probe_says("statx", 0));
+    REQUIRE(probe_says("io-setup", EFAULT) && probe_says("lock-of-open-file", 0) && probe_says("affinity-of-others", EINVAL));
     REQUIRE(probe_says("read-slabinfo", ENOENT) && !section_of("processes") && !section_of("/proc/self/status"));
     REQUIRE(is_empty_directory("/tmp/root/tmp") && rmdir("/tmp/root/tmp") == 0 && rmdir("/tmp/root") == 0);
 }

@@ -1,0 +1,195 @@
+#define _GNU_SOURCE
+#include "uncounted.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protocol.h"
+
+/* The first look at a command comes so long after its start, so that short ones pay nothing. */
+#define LOOK_EVERY_MS 250
+#define LOOK_AT_ALL_EVERY_MS 30000
+/* So much more memory of the kernel is a reason to look at everything. Whoever has taken it, it is little for a machine. */
+#define GROWTH_KB (16u << 10)
+/* The longest line of a lock, roughly. */
+#define LOCK_LINE_BYTES 112u
+/* What a netlink socket itself takes, which the kernel counts for nobody either. */
+#define NETLINK_SOCKET_BYTES 2048u
+/* Of a table with more lines nothing is known: reading it would take too long. */
+#define MOST_LINES (1u << 16)
+
+/* The timer of a connection that is over and only remembered. */
+#define TIMER_OF_THE_REMEMBERED 3
+
+void uncounted_open(struct uncounted *u) {
+    static const char *const paths[KERNEL_TABLES] = {
+        [TABLE_MEMORY] = "meminfo",     [TABLE_SOCKETS] = "net/sockstat", [TABLE_SOCKETS_6] = "net/sockstat6", [TABLE_LOCKS] = "locks",
+        [TABLE_NETLINK] = "net/netlink", [TABLE_ICMP] = "net/icmp",        [TABLE_ICMP_6] = "net/icmp6",        [TABLE_RAW] = "net/raw",
+        [TABLE_RAW_6] = "net/raw6",      [TABLE_TCP] = "net/tcp",          [TABLE_TCP_6] = "net/tcp6",
+        [TABLE_UDP] = "net/udp",        [TABLE_UDP_6] = "net/udp6",
+    };
+    *u = (struct uncounted){.counts_sockets = access("/sys/fs/cgroup/memory/memory.limit_in_bytes", F_OK) != 0};
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < KERNEL_TABLES; i++) u->tables[i] = openat(proc, paths[i], O_RDONLY | O_CLOEXEC);
+    if (proc >= 0) close(proc);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+/* The beginning of one, which ends with NUL; empty if it cannot be read. */
+static void read_start(int table, char *text, size_t size) {
+    ssize_t n = table < 0 ? -1 : pread(table, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+}
+
+/* Calls `visit` with each line until it says that it is enough. */
+static void each_line(int table, bool (*visit)(const char *line, uint64_t *sum), uint64_t *sum) {
+    char text[8192];
+    size_t kept = 0;
+    if (table < 0 || lseek(table, 0, SEEK_SET) != 0) return;
+    for (unsigned lines = 0; lines < MOST_LINES;) {
+        ssize_t n = read(table, text + kept, sizeof text - 1 - kept);
+        if (n <= 0) return;
+        text[kept + (size_t)n] = 0;
+        char *line = text;
+        for (char *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
+            *end = 0;
+            if (visit(line, sum)) return;
+        }
+        kept = strlen(line);
+        if (kept == sizeof text - 1) return; /* no line of these tables is that long */
+        memmove(text, line, kept);
+    }
+}
+
+/* ---- locks of files ---------------------------------------------------------------------------------------------- */
+
+/* Those of open files (OFDLCK) are shown to every container, whoever has them. Commands are refused such locks. */
+static bool count_lock(const char *line, uint64_t *sum) { return !strstr(line, "OFDLCK") && ++*sum > MOST_LOCKS; }
+
+/* For each page of this table the kernel goes through all pages before it, but it skips to a far place at once. So that is asked for first. */
+static bool has_many_locks(int table) {
+    char byte;
+    uint64_t count = 0;
+    if (table < 0 || pread(table, &byte, 1, (off_t)MOST_LOCKS * LOCK_LINE_BYTES) != 1) return false;
+    each_line(table, count_lock, &count);
+    return count > MOST_LOCKS;
+}
+
+/* ---- what waits to be read --------------------------------------------------------------------------------------- */
+
+static bool add_netlink(const char *line, uint64_t *sum) {
+    unsigned long bytes;
+    if (sscanf(line, "%*x %*d %*u %*x %lu", &bytes) == 1) *sum += bytes + NETLINK_SOCKET_BYTES;
+    return *sum > MOST_UNREAD_BYTES;
+}
+
+static bool add_datagrams(const char *line, uint64_t *sum) {
+    unsigned long bytes;
+    if (sscanf(line, " %*u: %*s %*s %*x %*x:%lx", &bytes) == 1) *sum += bytes;
+    return *sum > MOST_UNREAD_BYTES;
+}
+
+static bool has_much_unread(const int *tables) {
+    uint64_t bytes = 0;
+    each_line(tables[TABLE_NETLINK], add_netlink, &bytes);
+    for (int i = TABLE_ICMP; i <= TABLE_RAW_6; i++) each_line(tables[i], add_datagrams, &bytes);
+    return bytes > MOST_UNREAD_BYTES;
+}
+
+/* Both directions. Of TCP it is what was written, of UDP what the kernel takes for it. */
+static bool add_socket(const char *line, uint64_t *sum) {
+    unsigned long out, in;
+    if (sscanf(line, " %*u: %*s %*s %*x %lx:%lx", &out, &in) == 2) *sum += out + in;
+    return *sum > MOST_SOCKET_BYTES;
+}
+
+static bool hold_sockets_much(const int *tables) {
+    uint64_t bytes = 0;
+    for (int i = TABLE_TCP; i <= TABLE_UDP_6 && bytes <= MOST_SOCKET_BYTES; i++) each_line(tables[i], add_socket, &bytes);
+    return bytes > MOST_SOCKET_BYTES;
+}
+
+/* ---- connections that no program has any more ---------------------------------------------------------------------- */
+
+static bool count_orphan(const char *line, uint64_t *sum) {
+    unsigned state, timer, inode;
+    if (sscanf(line, " %*u: %*s %*s %x %*x:%*x %x:%*x %*x %*u %*d %u", &state, &timer, &inode) != 3) return false;
+    bool is_ending = state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_LAST_ACK || state == TCP_CLOSING;
+    return is_ending && inode == 0 && timer != TIMER_OF_THE_REMEMBERED && ++*sum > MOST_ORPHANS;
+}
+
+/* How many connections this container has; `*orphans` is for the whole machine. */
+static unsigned connections(const int *tables, unsigned *orphans) {
+    char text[1024];
+    unsigned count = 0, count_6 = 0;
+    read_start(tables[TABLE_SOCKETS], text, sizeof text);
+    const char *line = strstr(text, "TCP: ");
+    if (!line || sscanf(line, "TCP: inuse %u orphan %u", &count, orphans) != 2) return 0;
+    read_start(tables[TABLE_SOCKETS_6], text, sizeof text);
+    if ((line = strstr(text, "TCP6: ")) && sscanf(line, "TCP6: inuse %u", &count_6) != 1) return 0;
+    return count + count_6;
+}
+
+static bool has_many_orphans(const int *tables) {
+    uint64_t count = 0;
+    unsigned orphans = 0;
+    if (connections(tables, &orphans) <= MOST_ORPHANS || orphans <= MOST_ORPHANS) return false;
+    each_line(tables[TABLE_TCP], count_orphan, &count);
+    each_line(tables[TABLE_TCP_6], count_orphan, &count);
+    return count > MOST_ORPHANS;
+}
+
+/* ---- when to look ------------------------------------------------------------------------------------------------ */
+
+/* A page is no smaller anywhere. */
+#define PAGE_KB 4
+
+/* What sockets of this protocol hold on the whole machine. */
+static uint64_t pages_of(const char *text, const char *protocol) {
+    const char *line = strstr(text, protocol), *pages = line ? strstr(line, "mem ") : NULL;
+    return pages ? strtoull(pages + 4, NULL, 10) : 0;
+}
+
+/* The kernel's own memory on the whole machine, as far as it cannot be given back. */
+static uint64_t kernel_memory_kb(const int *tables) {
+    static const char name[] = "\nSUnreclaim:";
+    char text[4096];
+    read_start(tables[TABLE_SOCKETS], text, sizeof text);
+    uint64_t kb = PAGE_KB * (pages_of(text, "TCP: ") + pages_of(text, "UDP: "));
+    read_start(tables[TABLE_MEMORY], text, sizeof text);
+    const char *line = strstr(text, name);
+    return kb + (line ? strtoull(line + sizeof name - 1, NULL, 10) : 0);
+}
+
+/* Reading the locks makes all programs of the machine wait for a moment that take one. */
+static bool has_reason(struct uncounted *u, uint64_t now) {
+    uint64_t kb = kernel_memory_kb(u->tables);
+    if (kb < u->least_kb) u->least_kb = kb;
+    if (kb - u->least_kb < GROWTH_KB && now < u->look_at_all_ms) return false;
+    u->least_kb = kb;
+    u->look_at_all_ms = now + LOOK_AT_ALL_EVERY_MS;
+    return true;
+}
+
+int uncounted_look(struct uncounted *u, uint64_t now) {
+    if (u->look_ms == 0) {
+        u->look_ms = now + LOOK_EVERY_MS;
+        u->look_at_all_ms = now + LOOK_AT_ALL_EVERY_MS;
+        u->least_kb = UINT64_MAX;
+    }
+    if (now < u->look_ms) return 0;
+    u->look_ms = now + LOOK_EVERY_MS;
+    if (has_many_orphans(u->tables)) return EXCESS_ORPHANS;
+    if (!has_reason(u, now)) return 0;
+    if (has_much_unread(u->tables)) return EXCESS_UNREAD;
+    if (!u->counts_sockets && hold_sockets_much(u->tables)) return EXCESS_SOCKETS;
+    return has_many_locks(u->tables[TABLE_LOCKS]) ? EXCESS_LOCKS : 0;
+}
+
+void uncounted_rest(struct uncounted *u) { u->look_ms = 0; }

@@ -1,0 +1,44 @@
+/*
+ * What commands can take of the machine although it counts for no control group: memory of the kernel, and numbers that there are
+ * only so many of. No limit stops that, so it is looked at while commands run.
+ */
+#ifndef BRIG_UNCOUNTED_H
+#define BRIG_UNCOUNTED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Files of the kernel. The first three are read often, the others once there is a reason to. */
+enum kernel_table {
+    TABLE_MEMORY,
+    TABLE_SOCKETS,
+    TABLE_SOCKETS_6,
+    TABLE_LOCKS,
+    TABLE_NETLINK,
+    TABLE_ICMP,
+    TABLE_ICMP_6,
+    TABLE_RAW,
+    TABLE_RAW_6,
+    TABLE_TCP,
+    TABLE_TCP_6,
+    TABLE_UDP,
+    TABLE_UDP_6,
+    KERNEL_TABLES,
+};
+
+struct uncounted {
+    int tables[KERNEL_TABLES]; /* opened before the first command runs; -1 for one that this kernel does not have */
+    bool counts_sockets;       /* control groups of version 2 count what sockets of TCP and UDP hold */
+    uint64_t least_kb;         /* of the kernel's own memory, since everything was looked at */
+    uint64_t look_ms;          /* 0 while nothing runs */
+    uint64_t look_at_all_ms;
+};
+
+void uncounted_open(struct uncounted *u);
+
+/* While commands run. Looks when its time has come. One of enum excess_status if they have taken too much, otherwise 0. */
+int uncounted_look(struct uncounted *u, uint64_t now);
+/* Nothing runs any more. */
+void uncounted_rest(struct uncounted *u);
+
+#endif
