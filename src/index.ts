@@ -75,7 +75,7 @@ export type { AttemptLimits, AttemptStage } from "./runs/attempt/attempt.js";
 export type { BatchEvent, BatchListener, BatchStop } from "./runs/batch/batch-events.js";
 export type { RunLimits } from "./runs/batch/run-budget.js";
 export type { TaskSelection } from "./runs/batch/select-tasks.js";
-export type { AttemptOutcome } from "./runs/results/attempt-outcome.js";
+export type { AttemptOutcome, PassKind } from "./runs/results/attempt-outcome.js";
 export type { AttemptFailure, AttemptResult } from "./runs/results/attempt-result.js";
 export type { AttemptPlace } from "./runs/results/run-files.js";
 export type {

@@ -297,13 +297,6 @@ describe("rooms that can be overlooked", () => {
     expect(full.map(([folder, { length }]) => `${folder}: ${length}`)).toEqual([]);
   });
 
-  it("no file has more than three hundred lines", () => {
-    const long = files
-      .map(({ path }) => ({ path, lines: readFileSync(join(source, path), "utf8").split("\n").length - 1 }))
-      .filter(({ lines }) => lines > 300);
-    expect(long).toEqual([]);
-  });
-
   it("every folder says what it is for, in a few lines", () => {
     const readmes = [...rooms.keys()]
       .filter((folder) => folder !== ".")

@@ -51,9 +51,9 @@
  *
  * In PID 1:
  *   loop.c             the event loop's clock, timer and descriptors
+ *   uncounted.c        what the kernel counts for no container
  *   runner.h           what PID 1 knows
  *   counters.c         what the kernel counts for this container
- *   uncounted.c        what it counts for no container
  *   rooms.c            file systems that can be full
  *   before-call.h      both when a command began
  *   pool.c             the workers: forked ahead of time, given jobs, replaced

@@ -32,8 +32,9 @@ export interface Attempt {
   onStage?: OnStage | undefined;
 }
 
-/** Where an attempt is. In `confirm`, a pass in the agent's container is graded again in fresh ones. */
 export const attemptStages = ["image", "start", "agent", "export", "verify", "confirm"] as const;
+
+/** Where an attempt is. In `confirm`, a pass in the agent's container is graded again in fresh ones. */
 export type AttemptStage = (typeof attemptStages)[number];
 
 export type OnStage = (stage: AttemptStage, grading?: { number: number; atMost: number }) => void;

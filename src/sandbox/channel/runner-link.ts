@@ -37,7 +37,6 @@ export class RunnerLink {
   #stream: RunnerStream | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
   #silentTurns = 0;
-  #wasRefused = false;
   #gone: BrigError | undefined;
   #retired: { error: BrigError; upTo: number } | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
@@ -199,18 +198,19 @@ export class RunnerLink {
   }
 
   async #reconnect(reason: Error): Promise<void> {
+    let wasRefused = false;
     const failure = await reopenStream(reason, {
       tryForMs: this.#options.reconnectForMs,
       connect: async () => {
-        this.#wasRefused = true;
+        wasRefused = true;
         await this.#connect();
-        this.#wasRefused = false;
+        wasRefused = false;
       },
-      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs, { wasRefused: this.#wasRefused }),
+      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs, { wasRefused }),
       isGivenUp: () => this.#gone !== undefined,
     });
     // The runner of a container that was started again is another one, which is not to blame.
-    const isOther = failure?.code === "protocol.invalid" && this.#wasRefused;
+    const isOther = failure?.code === "protocol.invalid" && wasRefused;
     const found = isOther ? await this.#options.diagnose(0, { wasRefused: true }).catch(() => null) : null;
     if (failure !== null) this.close(isBrigError(found) && found.reason === "restarted" ? found : failure);
   }

@@ -38,8 +38,4 @@ describe("the files of the runner", () => {
   it.for(files)("%s uses only what stands above it in the list", (name) => {
     expect(includes(name).filter((header) => !mayInclude(name, header))).toEqual([]);
   });
-
-  it.for(sources)("%s has at most 300 lines", (name) => {
-    expect(read(name).split("\n").length - 1).toBeLessThanOrEqual(300);
-  });
 });

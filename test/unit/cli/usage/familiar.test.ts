@@ -46,8 +46,8 @@ describe("somebody who knows Docker or Codex", () => {
     [["cp", "my-sandbox:/etc/hosts", "."], "--add-dir DIR"],
     [["logs", "-f", "my-sandbox"], "brig sessions show ID"],
     [["rm", "-f", "my-sandbox"], "brig sessions delete ID"],
-    [["list", "--all"], "brig port --all"],
-    [["ls"], "brig port --all"],
+    [["list", "--all"], "brig ps"],
+    [["ls"], "brig ps"],
     [["up", "-d"], "brig exec"],
     [["start", "my-sandbox"], "brig shell"],
   ])("is told what to use today instead of %j, in one line, with exit 2", async (argv, hint) => {

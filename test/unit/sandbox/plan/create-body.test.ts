@@ -184,7 +184,7 @@ describe("the body sent to the engine", () => {
   });
 
   it("mounts the toolbox read-only and every bind privately", async () => {
-    const [toolbox, hosts, ...binds] = (await bodyFor()).HostConfig.Mounts;
+    const [toolbox, hosts, ...others] = (await bodyFor()).HostConfig.Mounts;
     expect(toolbox).toMatchObject({ Type: "volume", Target: "/.brig", ReadOnly: true });
     expect(hosts).toEqual({
       Type: "bind",
@@ -192,9 +192,11 @@ describe("the body sent to the engine", () => {
       Target: "/etc/hosts",
       ReadOnly: true,
     });
+    const binds = others.filter(({ Type }) => Type === "bind");
     expect(binds.length).toBeGreaterThan(1);
-    for (const bind of binds)
-      expect(bind).toMatchObject({ Type: "bind", BindOptions: { Propagation: "rprivate" } });
+    for (const bind of binds) expect(bind).toMatchObject({ BindOptions: { Propagation: "rprivate" } });
+    // The only other one is the sandbox's own terminals.
+    expect(others.filter(({ Type }) => Type !== "bind")).toMatchObject([{ Target: "/dev/pts" }]);
   });
 
   it("leaves the engine out of an empty network, where it says what /etc/hosts can be made of", async () => {

@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, lstatSync } from "node:fs";
 import { appendFile, cp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import {
@@ -247,13 +246,6 @@ describe("a repository that may not be shown", () => {
       '[remote "o"]\n url = https://me@example.com/x\n[remote "p"]\n url = git@example.com:x\n[credential]\n helper = cache\n[user]\n signingKey = ABCD\n',
     );
     expect(await shown("tree")).toEqual(["repository ro main/.git"]);
-  });
-
-  it("has a socket on which a program listens, or a mount that would stay writable", async () => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(join(main, ".git/ipc"), resolve));
-    onTestFinished(() => void server.close());
-    expect(await refused("tree")).toContain("contains the socket");
   });
 
   it("is closed like any directory of the host, and not looked for in the home directory", async () => {
