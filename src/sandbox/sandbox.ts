@@ -10,6 +10,7 @@ import { closeFirst, type OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 import { closedByCaller, stuckTree } from "./process/ended-errors.js";
+import { tellIfForgotten } from "./process/forgotten.js";
 import { RunningProcess } from "./process/process.js";
 import { exec } from "./process/run-to-end.js";
 import type { CommandContext } from "./process/start-command.js";
@@ -102,7 +103,9 @@ export class Sandbox {
       of: "Sandbox.create",
       meant: known.sandboxOptionsMeant,
     });
-    return new Sandbox(await createSandbox(options));
+    const opened = await createSandbox(options);
+    tellIfForgotten(opened);
+    return new Sandbox(opened);
   }
 
   /**

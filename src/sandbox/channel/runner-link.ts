@@ -117,8 +117,14 @@ export class RunnerLink {
     return this.#gone !== undefined || this.#retired !== undefined;
   }
 
+  /** How many channels there have been. */
   get channelCount(): number {
     return this.#lastChannel;
+  }
+
+  /** How many channels are open, and round trips under way. */
+  get pendingCount(): number {
+    return this.#channels.size + this.#pings.size;
   }
 
   /** Ends every open channel with `error`. Later only requests marked `isLast` are accepted. */
@@ -221,7 +227,7 @@ export class RunnerLink {
    */
   async #checkSilence(): Promise<void> {
     const stream = this.#stream;
-    if (this.#channels.size + this.#pings.size === 0 || !stream) {
+    if (this.pendingCount === 0 || !stream) {
       this.#silentTurns = 0;
       return;
     }

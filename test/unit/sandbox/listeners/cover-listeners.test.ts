@@ -83,7 +83,9 @@ describe.runIf(process.platform === "linux")("a socket that a program of the hos
   });
 
   it("leaves a file behind that stays as it is, so that it can be removed", async () => {
-    await stopListening(await listenOnHost({ directory: repo, address: "a.sock", renamed: "b.sock" }));
+    await stopListening(
+      await listenOnHost({ directory: repo, address: "a.sock", renamed: "left-behind.sock" }),
+    );
     expect(await covered()).toEqual([]);
   });
 });

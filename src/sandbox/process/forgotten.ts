@@ -1,0 +1,70 @@
+import { Socket } from "node:net";
+import { BrigError } from "../../errors.js";
+import type { OpenedSandbox } from "../open-sandbox.js";
+
+const LOOK_EVERY_MS = 2000;
+/** How often in a row nothing must have happened. */
+const QUIET_LOOKS = 2;
+/** What Node calls a connection to the engine, of which each sandbox has one, and the program's own output. */
+const CONNECTIONS = new Set(["PipeWrap", "TCPSocketWrap", "TLSWrap", "TTYWrap"]);
+
+interface Watched {
+  opened: OpenedSandbox;
+  /** As it was opened: an allow-list has channels of its own. */
+  pending: number;
+  /** When it was looked at last. */
+  used: number;
+}
+
+const watched = new Set<Watched>();
+let quietLooks = 0;
+
+/**
+ * Tells a program, once for each sandbox and by its `onWarning`, that nothing else keeps it running than sandboxes
+ * that it has not closed. Otherwise it would wait for ever, and nobody would know why. One that has ports open may
+ * be meant to wait.
+ */
+export function tellIfForgotten(opened: OpenedSandbox): void {
+  const { pendingCount: pending, channelCount: used } = opened.link;
+  if (watched.size === 0) {
+    const timer = setInterval(() => {
+      if (!looksAgain()) clearInterval(timer);
+    }, LOOK_EVERY_MS);
+    timer.unref();
+  }
+  watched.add({ opened, pending, used });
+}
+
+function looksAgain(): boolean {
+  for (const one of watched) if (one.opened.link.isOver) watched.delete(one);
+  quietLooks = isQuiet() ? quietLooks + 1 : 0;
+  if (quietLooks >= QUIET_LOOKS) {
+    for (const { opened } of watched) opened.warn(forgotten(opened));
+    watched.clear();
+  }
+  if (watched.size === 0) quietLooks = 0;
+  return watched.size > 0;
+}
+
+function isQuiet(): boolean {
+  let isUnused = true;
+  for (const one of watched) {
+    const { link, closedFirst = [] } = one.opened;
+    if (link.pendingCount !== one.pending || link.channelCount !== one.used || closedFirst.length > 0)
+      isUnused = false;
+    one.used = link.channelCount;
+  }
+  // Node counts these as well if they are pipes or terminals, although they keep no program running.
+  const outputs = [process.stdout, process.stderr].filter((output) => output instanceof Socket);
+  const resources = process.getActiveResourcesInfo();
+  return (
+    isUnused &&
+    resources.length <= watched.size + outputs.length &&
+    resources.every((one) => CONNECTIONS.has(one))
+  );
+}
+
+function forgotten({ plan }: OpenedSandbox): BrigError {
+  const message = `nothing but the open sandbox ${plan.sessionId} keeps this program running; close it with sandbox.close(), or open it with \`await using\``;
+  return new BrigError(message, { code: "usage.invalid" });
+}
