@@ -71,7 +71,7 @@ describe("AGENTS.md files in a real container", () => {
     expect(text).toMatch(/^caf\ufffd \0+$/);
     expect(warnings).toEqual([
       expect.stringMatching(/^.*\/AGENTS\.md is not used: .*permission denied$/),
-      expect.stringMatching(/packages\/AGENTS\.override\.md is not used: .*fifo/),
+      expect.stringMatching(/packages\/AGENTS\.override\.md is not used: .*not a regular file/),
       expect.stringMatching(/packages\/AGENTS\.md is not used: /),
       expect.stringMatching(/one\/AGENTS\.md is cut after 32768 bytes/),
       expect.stringMatching(/one\/AGENTS\.md is not UTF-8 text/),
