@@ -129,9 +129,9 @@ describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"
     expect(await read("src/main.py", args)).toBe("L2:     if True:\nL3:         run()\nL4:     end()");
   });
 
-  it("read_file and view_image do not wait for a FIFO", async () => {
+  it("read_file and view_image do not wait for a FIFO of the host, which is hidden", async () => {
     expect(await read("fifo")).toBe(
-      `failed to read file: cannot read ${tree}/fifo: it is not a regular file but a fifo`,
+      `failed to read file: cannot read ${tree}/fifo: it is not a regular file but a char-device`,
     );
     expect(await call("view_image", { path: "fifo" })).toBe(`image path \`${tree}/fifo\` is not a file`);
   });

@@ -26,17 +26,31 @@
 /* The timer of a connection that is over and only remembered. */
 #define TIMER_OF_THE_REMEMBERED 3
 
+static const char *const paths[KERNEL_TABLES] = {
+    [TABLE_MEMORY] = "meminfo",      [TABLE_SOCKETS] = "net/sockstat", [TABLE_SOCKETS_6] = "net/sockstat6", [TABLE_LOCKS] = "locks",
+    [TABLE_NETLINK] = "net/netlink", [TABLE_ICMP] = "net/icmp",        [TABLE_ICMP_6] = "net/icmp6",        [TABLE_RAW] = "net/raw",
+    [TABLE_RAW_6] = "net/raw6",      [TABLE_TCP] = "net/tcp",          [TABLE_TCP_6] = "net/tcp6",
+    [TABLE_UDP] = "net/udp",         [TABLE_UDP_6] = "net/udp6",
+};
+
+static void open_tables(struct uncounted *u, int from, int to) {
+    for (int i = from; i < to; i++)
+        if (u->tables[i] < 0 && u->proc >= 0) u->tables[i] = openat(u->proc, paths[i], O_RDONLY | O_CLOEXEC);
+}
+
 void uncounted_open(struct uncounted *u) {
-    static const char *const paths[KERNEL_TABLES] = {
-        [TABLE_MEMORY] = "meminfo",     [TABLE_SOCKETS] = "net/sockstat", [TABLE_SOCKETS_6] = "net/sockstat6", [TABLE_LOCKS] = "locks",
-        [TABLE_NETLINK] = "net/netlink", [TABLE_ICMP] = "net/icmp",        [TABLE_ICMP_6] = "net/icmp6",        [TABLE_RAW] = "net/raw",
-        [TABLE_RAW_6] = "net/raw6",      [TABLE_TCP] = "net/tcp",          [TABLE_TCP_6] = "net/tcp6",
-        [TABLE_UDP] = "net/udp",        [TABLE_UDP_6] = "net/udp6",
-    };
     *u = (struct uncounted){.counts_sockets = access("/sys/fs/cgroup/memory/memory.limit_in_bytes", F_OK) != 0};
-    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; i < KERNEL_TABLES; i++) u->tables[i] = openat(proc, paths[i], O_RDONLY | O_CLOEXEC);
-    if (proc >= 0) close(proc);
+    u->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < KERNEL_TABLES; i++) u->tables[i] = -1;
+    open_tables(u, 0, TABLES_READ_OFTEN);
+}
+
+/* A container may have few descriptors. */
+static void close_rare_tables(struct uncounted *u) {
+    for (int i = TABLES_READ_OFTEN; u->proc >= 0 && i < KERNEL_TABLES; i++) {
+        if (u->tables[i] >= 0) close(u->tables[i]);
+        u->tables[i] = -1;
+    }
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -136,10 +150,13 @@ static unsigned connections(const int *tables, unsigned *orphans) {
     return count + count_6;
 }
 
+static bool may_have_many_orphans(const int *tables) {
+    unsigned orphans = 0;
+    return connections(tables, &orphans) > MOST_ORPHANS && orphans > MOST_ORPHANS;
+}
+
 static bool has_many_orphans(const int *tables) {
     uint64_t count = 0;
-    unsigned orphans = 0;
-    if (connections(tables, &orphans) <= MOST_ORPHANS || orphans <= MOST_ORPHANS) return false;
     each_line(tables[TABLE_TCP], count_orphan, &count);
     each_line(tables[TABLE_TCP_6], count_orphan, &count);
     return count > MOST_ORPHANS;
@@ -177,6 +194,12 @@ static bool has_reason(struct uncounted *u, uint64_t now) {
     return true;
 }
 
+static int excess_of_memory(const struct uncounted *u) {
+    if (has_much_unread(u->tables)) return EXCESS_UNREAD;
+    if (!u->counts_sockets && hold_sockets_much(u->tables)) return EXCESS_SOCKETS;
+    return has_many_locks(u->tables[TABLE_LOCKS]) ? EXCESS_LOCKS : 0;
+}
+
 int uncounted_look(struct uncounted *u, uint64_t now) {
     if (u->look_ms == 0) {
         u->look_ms = now + LOOK_EVERY_MS;
@@ -185,11 +208,12 @@ int uncounted_look(struct uncounted *u, uint64_t now) {
     }
     if (now < u->look_ms) return 0;
     u->look_ms = now + LOOK_EVERY_MS;
-    if (has_many_orphans(u->tables)) return EXCESS_ORPHANS;
-    if (!has_reason(u, now)) return 0;
-    if (has_much_unread(u->tables)) return EXCESS_UNREAD;
-    if (!u->counts_sockets && hold_sockets_much(u->tables)) return EXCESS_SOCKETS;
-    return has_many_locks(u->tables[TABLE_LOCKS]) ? EXCESS_LOCKS : 0;
+    bool looks_at_orphans = may_have_many_orphans(u->tables), looks_at_all = has_reason(u, now);
+    if (!looks_at_orphans && !looks_at_all) return 0;
+    open_tables(u, TABLES_READ_OFTEN, KERNEL_TABLES);
+    int excess = looks_at_orphans && has_many_orphans(u->tables) ? EXCESS_ORPHANS : looks_at_all ? excess_of_memory(u) : 0;
+    close_rare_tables(u);
+    return excess;
 }
 
 void uncounted_rest(struct uncounted *u) { u->look_ms = 0; }

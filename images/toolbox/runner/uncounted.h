@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Files of the kernel. The first three are read often, the others once there is a reason to. */
+/* Files of the kernel. The first are read often, the others once there is a reason to. */
 enum kernel_table {
     TABLE_MEMORY,
     TABLE_SOCKETS,
     TABLE_SOCKETS_6,
-    TABLE_LOCKS,
+    TABLES_READ_OFTEN,
+    TABLE_LOCKS = TABLES_READ_OFTEN,
     TABLE_NETLINK,
     TABLE_ICMP,
     TABLE_ICMP_6,
@@ -27,7 +28,8 @@ enum kernel_table {
 };
 
 struct uncounted {
-    int tables[KERNEL_TABLES]; /* opened before the first command runs; -1 for one that this kernel does not have */
+    int proc;                  /* /proc, opened before the first command runs */
+    int tables[KERNEL_TABLES]; /* those that are read often are open; -1 for others, and for one that this kernel does not have */
     bool counts_sockets;       /* control groups of version 2 count what sockets of TCP and UDP hold */
     uint64_t least_kb;         /* of the kernel's own memory, since everything was looked at */
     uint64_t look_ms;          /* 0 while nothing runs */

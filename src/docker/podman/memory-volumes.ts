@@ -90,5 +90,5 @@ function mountFlags(options: readonly string[]): string[] {
 
 /** Without the last one Podman would copy what the image has at the path. */
 function readOnlyOptions(options: readonly string[]): string[] {
-  return [...options.filter((option) => !option.startsWith("nr_inodes=")), "notmpcopyup"];
+  return [...options.filter((option) => !/^(?:nr_inodes|uid|gid)=/.test(option)), "notmpcopyup"];
 }

@@ -68,6 +68,16 @@ export function verifierNetworks(task: Task, step: TaskStep): PhaseNetworks {
   });
 }
 
+/** Of a fresh container, prepared like the agent's, in which the tests of a step are run once more. */
+export function confirmationNetworks(task: Task, step: TaskStep): PhaseNetworks {
+  const { environment, steps } = task;
+  const later = steps.slice(1, steps.indexOf(step) + 1).filter(runsPrograms);
+  return new PhaseNetworks({
+    setup: steps.some((one) => hasSetup(task, one)) ? environment.network : null,
+    others: [...later.map((one) => setupNetwork(task, one)), testsNetwork(task, step)],
+  });
+}
+
 export function agentNetwork({ environment }: Task, { agent }: TaskStep): TaskNetwork {
   return agent.network ?? environment.network;
 }
@@ -91,7 +101,12 @@ export function verifierEnvironment({ environment }: Task, { verifier }: TaskSte
 /** Whether programs run before the agent of the first step. */
 function hasSetup({ environment, steps }: Task, step: TaskStep): boolean {
   if (step !== steps[0]) return false;
-  return environment.healthcheck !== null || step.healthcheck !== null || step.setupScript !== null;
+  return environment.healthcheck !== null || runsPrograms(step);
+}
+
+/** Whether it runs any before the agent. */
+function runsPrograms({ healthcheck, setupScript }: TaskStep): boolean {
+  return healthcheck !== null || setupScript !== null;
 }
 
 /** Without an interface, a public network is what the proxy reaches of it. */

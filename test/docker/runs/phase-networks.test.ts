@@ -90,8 +90,12 @@ describe("the phases of a task in one container", () => {
       const agent = agentOf(triesAll(hosts, "agent"));
       const { result, places } = await attempted(directory, { task: { ...task, steps }, agent, hosts });
       expect(result).toMatchObject({ status: "scored", reward: 1 });
-      expect(hosts.seen).toEqual(["setup.example/setup", "agent.example/agent", "tests.example/tests"]);
-      expect(places).toEqual([
+      // A pass is graded again in a fresh container, which has the same set-up and the same tests.
+      expect(hosts.seen).toEqual([
+        ...["setup.example/setup", "agent.example/agent", "tests.example/tests"],
+        ...["setup.example/setup", "tests.example/tests"],
+      ]);
+      expect(places.filter((place) => !place.startsWith("confirm"))).toEqual([
         ...["agent agent.example allowed", "agent setup.example denied", "agent tests.example denied"],
         ...["start agent.example denied", "start setup.example allowed", "start tests.example denied"],
         ...["verify agent.example denied", "verify setup.example denied", "verify tests.example allowed"],
@@ -123,11 +127,16 @@ describe("the phases of a task in one container", () => {
     expect(result).toMatchObject({ status: "scored", reward: 1 });
     expect(hosts.seen).toEqual([
       ...["setup.example/setup", "agent.example/agent", "tests.example/tests-one"],
+      // The pass of this step is graded again.
+      ...["setup.example/setup", "tests.example/tests-one"],
       // What an agent has left in the container may run in the set-up of a later step.
       ...["other.example/setup", "other.example/agent"],
+      // And that of this one, in a container that both steps have prepared.
+      ...["setup.example/setup", "other.example/setup"],
     ]);
     expect(places.filter((place) => place.endsWith("allowed"))).toEqual([
       ...["agent agent.example allowed", "agent other.example allowed"],
+      ...["other", "setup", "tests"].map((host) => `confirm ${host}.example allowed`),
       ...["start other.example allowed", "start setup.example allowed", "verify tests.example allowed"],
     ]);
   });
@@ -147,7 +156,9 @@ describe("the phases of a task in one container", () => {
     const { result, places } = await attempted(directory, { task, agent, hosts });
     expect(result).toMatchObject({ status: "scored", reward: 1 });
     // It belongs to the phase in which it began.
-    expect(places).toEqual(["agent agent.example allowed", "start setup.example denied"]);
+    expect(places).toEqual([
+      ...["agent agent.example allowed", "confirm setup.example denied", "start setup.example denied"],
+    ]);
   });
 
   sandboxTest("let no process of the agent use the network of the tests", async ({ directory }) => {
@@ -164,7 +175,8 @@ describe("the phases of a task in one container", () => {
     });
     const { result, places } = await attempted(directory, { task, agent, hosts });
     expect(result).toMatchObject({ status: "scored", reward: 1 });
-    expect(hosts.seen).toEqual(["tests.example/tests", "tests.example/tests"]);
+    // Twice in each of the two gradings.
+    expect(hosts.seen).toEqual(Array(4).fill("tests.example/tests"));
     expect(places).toContain("agent tests.example denied");
     expect(places.filter((place) => place.startsWith("verify"))).toEqual(["verify tests.example allowed"]);
   });
@@ -180,7 +192,8 @@ describe("the phases of a task in one container", () => {
     const agent = shellAgent(`${triesAll(hosts, "agent")}; ls /sys/class/net > answer.txt; true`);
     const { result } = await attempted(directory, { task, agent, hosts });
     expect(result).toMatchObject({ status: "scored", reward: 1 });
-    expect(hosts.seen).toEqual(["setup", "agent", "tests"].map((name) => `${name}.example/setup`));
+    const bySetup = ["setup", "agent", "tests"].map((name) => `${name}.example/setup`);
+    expect(hosts.seen).toEqual([...bySetup, ...bySetup]);
   });
 });
 

@@ -3,7 +3,7 @@ import { stopSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
 import type { Task, TaskStep } from "../../../tasks/task.js";
 import type { ImageUser } from "../../place/image-user.js";
 import { makeDirectories } from "../../place/make-directories.js";
-import { testsNetwork, verifierNetworks } from "../../place/phase-networks.js";
+import { confirmationNetworks, setupNetwork, testsNetwork } from "../../place/phase-networks.js";
 import { prepareEnvironment, prepareStep } from "../../place/prepare-environment.js";
 import { openTaskSandbox, type TaskPlace } from "../../place/task-sandbox.js";
 import type { TimeAllowed } from "../../processors/extended-limit.js";
@@ -38,7 +38,7 @@ export async function gradeFresh(
   const { environment } = task;
   const { check } = step.verifier;
   const { signal } = place;
-  const networks = verifierNetworks(task, step);
+  const networks = confirmationNetworks(task, step);
   const opened = await openTaskSandbox(place, {
     environment,
     imageId,
@@ -55,8 +55,10 @@ export async function gradeFresh(
   );
   networks.enter(sandbox, environment.network);
   await prepareEnvironment({ ...opened, user: agent }, environment, { signal });
-  for (const earlier of task.steps.slice(0, task.steps.indexOf(step) + 1))
+  for (const earlier of task.steps.slice(0, task.steps.indexOf(step) + 1)) {
+    networks.enter(sandbox, setupNetwork(task, earlier));
     await prepareStep(sandbox, { step: earlier, cwd, user: agent, signal });
+  }
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: opened.user, tests: user });
     await placeWork(container.asRoot);
