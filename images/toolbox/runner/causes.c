@@ -22,8 +22,7 @@ struct watched *causes_open(struct runner *r) {
     rooms_open(&w->rooms);
     const struct counters *c = &w->counters;
     const int files[] = {c->memory_events, c->memory_kills, c->most_memory[0], c->most_memory[1], c->memory_limit, c->refused_forks,
-                         c->process_limit, c->most_processes, c->cpu_stat, c->cpu_limit, c->cpu_period, c->memory_use,
-                         c->memory_parts};
+                         c->process_limit, c->most_processes, c->cpu_stat, c->cpu_limit, c->cpu_period};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) note_fd(r, files[i]);
     for (int i = 0; i < w->rooms.count; i++) note_fd(r, w->rooms.list[i].fd);
     return w;
@@ -145,7 +144,12 @@ static void append_full(struct runner *r, const struct channel *c, struct buffer
     }
 }
 
-bool causes_memory_is_taken(const struct runner *r) { return r->watched && counters_memory_is_taken(&r->watched->counters); }
+bool causes_memory_is_taken(const struct runner *r) {
+    struct memory_use use = memory_use_open();
+    bool is_taken = r->watched && counters_memory_is_taken(&r->watched->counters, &use);
+    memory_use_close(&use);
+    return is_taken;
+}
 
 static bool has_failed(const struct worker_report *report) { return report->kind != EXIT_EXITED || report->code != 0; }
 

@@ -32,8 +32,6 @@ void counters_open(struct counters *c) {
     c->cpu_stat = open_either(V2 "cpu.stat", CPU_V1 "cpu.stat");
     c->cpu_limit = open_either(V2 "cpu.max", CPU_V1 "cpu.cfs_quota_us");
     c->cpu_period = open_one(CPU_V1 "cpu.cfs_period_us");
-    c->memory_use = open_either(V2 "memory.current", MEMORY_V1 "memory.usage_in_bytes");
-    c->memory_parts = open_either(V2 "memory.stat", MEMORY_V1 "memory.stat");
 }
 
 static bool read_text(int fd, char *text, size_t size) {
@@ -97,14 +95,26 @@ uint64_t counters_memory_limit(const struct counters *c, const struct counts *be
 }
 
 /* Both names of files in memory count those that only lie there (tmpfs, memfd), which cannot be given back. */
-static uint64_t files_at_hand(const struct counters *c) {
-    uint64_t files = read_named(c->memory_parts, "file"), lying = read_named(c->memory_parts, "shmem");
-    if (files == COUNT_UNKNOWN) files = read_named(c->memory_parts, "cache");
+static uint64_t files_at_hand(int parts) {
+    uint64_t files = read_named(parts, "file"), lying = read_named(parts, "shmem");
+    if (files == COUNT_UNKNOWN) files = read_named(parts, "cache");
     return files == COUNT_UNKNOWN || lying == COUNT_UNKNOWN || lying > files ? 0 : files - lying;
 }
 
-bool counters_memory_is_taken(const struct counters *c) {
-    uint64_t limit = read_number(c->memory_limit), used = read_number(c->memory_use), at_hand = files_at_hand(c);
+struct memory_use memory_use_open(void) {
+    return (struct memory_use){
+        .total = open_either(V2 "memory.current", MEMORY_V1 "memory.usage_in_bytes"),
+        .parts = open_either(V2 "memory.stat", MEMORY_V1 "memory.stat"),
+    };
+}
+
+void memory_use_close(const struct memory_use *use) {
+    if (use->total >= 0) close(use->total);
+    if (use->parts >= 0) close(use->parts);
+}
+
+bool counters_memory_is_taken(const struct counters *c, const struct memory_use *use) {
+    uint64_t limit = read_number(c->memory_limit), used = read_number(use->total), at_hand = files_at_hand(use->parts);
     if (limit == COUNT_UNKNOWN || used == COUNT_UNKNOWN || at_hand > used) return false;
     return used - at_hand >= limit / 4 * 3;
 }

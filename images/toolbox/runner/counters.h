@@ -29,7 +29,6 @@ struct counters {
     int refused_forks, process_limit, most_processes;
     int cpu_stat, cpu_limit;
     int cpu_period; /* v1: v2 has it in the file of the limit */
-    int memory_use, memory_parts;
 };
 
 void counters_open(struct counters *c);
@@ -40,8 +39,16 @@ struct counts counters_read(const struct counters *c);
  * been. Of v1 is only known whether it was ever reached.
  */
 uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
+
+/* Opened only to be read once: a container may have few descriptors. -1 for what there is not. */
+struct memory_use {
+    int total, parts;
+};
+
+struct memory_use memory_use_open(void);
+void memory_use_close(const struct memory_use *use);
 /* Whether most of the limit is taken by what the kernel cannot give back by itself: not files that it only has at hand. */
-bool counters_memory_is_taken(const struct counters *c);
+bool counters_memory_is_taken(const struct counters *c, const struct memory_use *use);
 /* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer one can have been. */
 uint64_t counters_process_limit(const struct counters *c);
 

@@ -193,8 +193,6 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream, bool
     }
     r->watched = causes_open(r);
     uncounted_open(&r->uncounted);
-    note_fd(r, r->uncounted.proc);
-    for (int i = 0; i < TABLES_READ_OFTEN; i++) note_fd(r, r->uncounted.tables[i]);
     if (has_stream) take_standard_streams(r);
     if (!leave_standard_streams()) return 1;
     r->alone_since_ms = now_ms();

@@ -27,27 +27,25 @@
 #define TIMER_OF_THE_REMEMBERED 3
 
 static const char *const paths[KERNEL_TABLES] = {
-    [TABLE_MEMORY] = "meminfo",      [TABLE_SOCKETS] = "net/sockstat", [TABLE_SOCKETS_6] = "net/sockstat6", [TABLE_LOCKS] = "locks",
-    [TABLE_NETLINK] = "net/netlink", [TABLE_ICMP] = "net/icmp",        [TABLE_ICMP_6] = "net/icmp6",        [TABLE_RAW] = "net/raw",
-    [TABLE_RAW_6] = "net/raw6",      [TABLE_TCP] = "net/tcp",          [TABLE_TCP_6] = "net/tcp6",
-    [TABLE_UDP] = "net/udp",         [TABLE_UDP_6] = "net/udp6",
+    [TABLE_MEMORY] = "/proc/meminfo",      [TABLE_SOCKETS] = "/proc/net/sockstat", [TABLE_SOCKETS_6] = "/proc/net/sockstat6",
+    [TABLE_LOCKS] = "/proc/locks",         [TABLE_NETLINK] = "/proc/net/netlink",  [TABLE_ICMP] = "/proc/net/icmp",
+    [TABLE_ICMP_6] = "/proc/net/icmp6",    [TABLE_RAW] = "/proc/net/raw",          [TABLE_RAW_6] = "/proc/net/raw6",
+    [TABLE_TCP] = "/proc/net/tcp",         [TABLE_TCP_6] = "/proc/net/tcp6",       [TABLE_UDP] = "/proc/net/udp",
+    [TABLE_UDP_6] = "/proc/net/udp6",
 };
 
-static void open_tables(struct uncounted *u, int from, int to) {
-    for (int i = from; i < to; i++)
-        if (u->tables[i] < 0 && u->proc >= 0) u->tables[i] = openat(u->proc, paths[i], O_RDONLY | O_CLOEXEC);
-}
-
 void uncounted_open(struct uncounted *u) {
-    *u = (struct uncounted){.counts_sockets = access("/sys/fs/cgroup/memory/memory.limit_in_bytes", F_OK) != 0};
-    u->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *u = (struct uncounted){.counts_sockets = access("/sys/fs/cgroup/memory/memory.limit_in_bytes", F_OK) != 0, .reads_proc = true};
     for (int i = 0; i < KERNEL_TABLES; i++) u->tables[i] = -1;
-    open_tables(u, 0, TABLES_READ_OFTEN);
 }
 
-/* A container may have few descriptors. */
-static void close_rare_tables(struct uncounted *u) {
-    for (int i = TABLES_READ_OFTEN; u->proc >= 0 && i < KERNEL_TABLES; i++) {
+static void open_tables(struct uncounted *u, int from, int to) {
+    for (int i = from; u->reads_proc && i < to; i++) u->tables[i] = open(paths[i], O_RDONLY | O_CLOEXEC);
+}
+
+/* A container may have few descriptors, so these are not kept. */
+static void close_tables(struct uncounted *u) {
+    for (int i = 0; u->reads_proc && i < KERNEL_TABLES; i++) {
         if (u->tables[i] >= 0) close(u->tables[i]);
         u->tables[i] = -1;
     }
@@ -208,11 +206,11 @@ int uncounted_look(struct uncounted *u, uint64_t now) {
     }
     if (now < u->look_ms) return 0;
     u->look_ms = now + LOOK_EVERY_MS;
+    open_tables(u, 0, TABLES_READ_OFTEN);
     bool looks_at_orphans = may_have_many_orphans(u->tables), looks_at_all = has_reason(u, now);
-    if (!looks_at_orphans && !looks_at_all) return 0;
-    open_tables(u, TABLES_READ_OFTEN, KERNEL_TABLES);
+    if (looks_at_orphans || looks_at_all) open_tables(u, TABLES_READ_OFTEN, KERNEL_TABLES);
     int excess = looks_at_orphans && has_many_orphans(u->tables) ? EXCESS_ORPHANS : looks_at_all ? excess_of_memory(u) : 0;
-    close_rare_tables(u);
+    close_tables(u);
     return excess;
 }
 

@@ -28,8 +28,8 @@ enum kernel_table {
 };
 
 struct uncounted {
-    int proc;                  /* /proc, opened before the first command runs */
-    int tables[KERNEL_TABLES]; /* those that are read often are open; -1 for others, and for one that this kernel does not have */
+    bool reads_proc;           /* opens the tables for each look; otherwise they are given */
+    int tables[KERNEL_TABLES]; /* -1 for one that is not open, or that this kernel does not have */
     bool counts_sockets;       /* control groups of version 2 count what sockets of TCP and UDP hold */
     uint64_t least_kb;         /* of the kernel's own memory, since everything was looked at */
     uint64_t look_ms;          /* 0 while nothing runs */

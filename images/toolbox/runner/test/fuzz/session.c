@@ -835,7 +835,7 @@ static void open_runner(void) {
     s.r.next_deadline_ms = UINT64_MAX;
     s.r.listener.fd = -1;
     s.r.fd_limit = 4096;
-    s.r.uncounted.proc = -1;
+    s.r.uncounted.reads_proc = false;
     for (int i = 0; i < KERNEL_TABLES; i++) s.r.uncounted.tables[i] = -1;
     s.r.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s.r.slots = calloc(1, pool_slot_bytes());

@@ -932,7 +932,7 @@ static int file_with(const char *text) {
     return fd;
 }
 
-static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1};
 
 static void counts_are_read_under_both_versions_of_cgroup(void) {
     struct counts unknown = counters_read(&none);
@@ -972,18 +972,16 @@ static void the_limit_of_processors_is_read_under_both_versions_of_cgroup(void) 
 static bool is_taken(const char *limit, const char *used, const char *parts) {
     struct counters c = none;
     c.memory_limit = file_with(limit);
-    c.memory_use = file_with(used);
-    c.memory_parts = file_with(parts);
-    bool taken = counters_memory_is_taken(&c);
+    struct memory_use use = {file_with(used), file_with(parts)};
+    bool taken = counters_memory_is_taken(&c, &use);
     close(c.memory_limit);
-    close(c.memory_use);
-    close(c.memory_parts);
+    memory_use_close(&use);
     return taken;
 }
 
 static void memory_is_taken_by_what_cannot_be_given_back(void) {
     static const char *const v1 = "cache 500\nrss 10\nshmem 480\n", *const v2 = "anon 10\nfile 500\nkernel 5\nshmem 480\n";
-    REQUIRE(!counters_memory_is_taken(&none));
+    REQUIRE(!counters_memory_is_taken(&none, &(struct memory_use){-1, -1}));
     REQUIRE(is_taken("512\n", "510\n", v1) && is_taken("512\n", "510\n", v2));
     REQUIRE(!is_taken("1000\n", "510\n", v1) && !is_taken("max\n", "510\n", v2) && !is_taken("512\n", "", v2));
     /* Files that the kernel only has at hand. */

@@ -44,7 +44,7 @@ static void begin(void) {
         u.tables[i] = -1;
     }
     u.look_ms = u.look_at_all_ms = u.least_kb = 0;
-    u.proc = -1;
+    u.reads_proc = false;
     u.counts_sockets = false;
     put_text(TABLE_MEMORY, "MemTotal:       24000000 kB\nSReclaimable:    70000 kB\n" MANY_KB "KernelStack:  5000 kB\n");
     put_text(TABLE_SOCKETS, "sockets: used 9\nTCP: inuse 5000 orphan 5000 tw 0 alloc 9 mem 9\nUDP: inuse 1 mem 0\n");
@@ -212,8 +212,7 @@ static void a_kernel_without_these_tables_shows_nothing(void) {
 static void the_kernels_own_tables_are_read(void) {
     struct uncounted own;
     uncounted_open(&own);
-    for (int i = TABLES_READ_OFTEN; i < KERNEL_TABLES; i++) REQUIRE(own.tables[i] == -1);
-    open_tables(&own, TABLES_READ_OFTEN, KERNEL_TABLES);
+    open_tables(&own, 0, KERNEL_TABLES);
     REQUIRE(own.tables[TABLE_MEMORY] >= 0 && own.tables[TABLE_LOCKS] >= 0 && own.tables[TABLE_NETLINK] >= 0 && own.tables[TABLE_TCP] >= 0);
     REQUIRE(kernel_memory_kb(own.tables) > 1000);
     uint64_t before = 0, after = 0;
@@ -224,9 +223,9 @@ static void the_kernels_own_tables_are_read(void) {
     each_line(own.tables[TABLE_NETLINK], add_netlink, &after);
     REQUIRE(after > before + NETLINK_SOCKET_BYTES);
     close(fd);
-    close_rare_tables(&own);
-    for (int i = 0; i < KERNEL_TABLES; i++) REQUIRE(own.tables[i] == -1 || (i < TABLES_READ_OFTEN && close(own.tables[i]) == 0));
-    close(own.proc);
+    close_tables(&own);
+    REQUIRE(uncounted_look(&own, START) == 0 && uncounted_look(&own, START + LOOK_EVERY_MS) == 0);
+    for (int i = 0; i < KERNEL_TABLES; i++) REQUIRE(own.tables[i] == -1);
 }
 
 int main(void) {
