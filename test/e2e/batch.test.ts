@@ -59,7 +59,7 @@ describe("brig batch", () => {
     const first = await start("--agent", "oracle", ...two);
     expect(first).toMatchObject({ exitCode: 0 });
     expect(first.stdout).toMatch(/^brig\/python-bug +1\.000 +1\/1 +1 separate +0$/m);
-    expect(first.stdout).toContain("2 of 2 attempts have a score\nreward 1.000");
+    expect(first.stdout).toContain("2 of 2 attempts have a score\npassed: 2 separate\nreward 1.000");
     expect(first.stderr).toContain("brig/python-bug #1: reward 1 in ");
     expect((await readdir(output)).toSorted()).toEqual([
       "attempts",
