@@ -700,7 +700,7 @@ static void set_counter(int *fd, const char *text) {
 
 static void open_watched(void) {
     open_welcomed();
-    watched = (struct watched){.counters = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
+    watched = (struct watched){.counters = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1}};
     set_counter(&watched.counters.memory_events, "oom 0\noom_kill 0\n");
     set_counter(&watched.counters.refused_forks, "max 0\n");
     set_counter(&watched.counters.memory_limit, "1048576\n");
