@@ -20,7 +20,7 @@ export interface SweepOptions {
   toolbox?: { label: string; hash: string } | undefined;
   /** The label of cache volumes, which hold what MCP servers downloaded. Without this, they are ignored. */
   cacheLabel?: string | undefined;
-  /** Of volumes that sandboxes share only those with this label are the user's. Without this, all are. */
+  /** The label of shared volumes that this BRIG_HOME made. Others stay. Without it, all shared volumes count as its own. */
   home?: { label: string; id: string } | undefined;
   /** The labels of volumes that belong to one session. Without this, they are ignored. */
   sessionVolumeLabels?: readonly string[] | undefined;

@@ -20,7 +20,7 @@
 #define LOCK_LINE_BYTES 112u
 /* What a netlink socket itself takes, which the kernel counts for nobody either. */
 #define NETLINK_SOCKET_BYTES 2048u
-/* Of a table with more lines nothing is known: reading it would take too long. */
+/* No table is read further than this line, since that would take too long. What stands behind it is not counted. */
 #define MOST_LINES (1u << 16)
 
 /* The timer of a connection that is over and only remembered. */

@@ -190,7 +190,7 @@ function sorted(all: readonly Mount[]): { volumes: PodmanVolume[]; mounts: Podma
   };
 }
 
-/** Of a file system that the kernel makes for this container alone. Podman mounts it without a volume. */
+/** The mount of a file system that the kernel makes for this container alone, which Podman needs no volume for. Null for other mounts. */
 function ownMount({ Target, VolumeOptions }: Mount): PodmanMount | null {
   const driver = VolumeOptions?.DriverConfig?.Options;
   if (driver === undefined) return null;

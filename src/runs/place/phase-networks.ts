@@ -68,7 +68,7 @@ export function verifierNetworks(task: Task, step: TaskStep): PhaseNetworks {
   });
 }
 
-/** Of a fresh container, prepared like the agent's, in which the tests of a step are run once more. */
+/** The networks of a fresh container, prepared like the agent's, in which the tests of a step run once more. */
 export function confirmationNetworks(task: Task, step: TaskStep): PhaseNetworks {
   const { environment, steps } = task;
   const later = steps.slice(1, steps.indexOf(step) + 1).filter(runsPrograms);

@@ -73,7 +73,7 @@ export function describePrograms(programs: readonly RunningProgram[]): string {
 
 const MAX_SHOWN = 20;
 
-/** Null for brig's own, for one that has ended, and for one that was ended but nobody asked how. */
+/** The name of a program. Null for one of brig's own, and for one that has ended, zombies included. */
 async function nameOf(reading: Reading, pid: string): Promise<string | null> {
   const [line, stat] = await Promise.all([
     textOf(reading, `/proc/${pid}/cmdline`),

@@ -21,7 +21,7 @@ const INODE_OFFSET = 20;
 const EXTENDED = 0x4000;
 const LONG_NAME = 0x0fff;
 
-/** A tracked file as git last saw it. */
+/** What git's index records about one tracked file, to tell later whether it has changed. */
 export interface IndexedFile {
   /** Relative to the work tree. */
   path: string;

@@ -94,7 +94,7 @@ export class SpecialFiles {
 
 const NONE: readonly SpecialFile[] = [];
 
-/** Of a directory that cannot be listed but can be entered, a command may know the names. */
+/** A command may know the names in a directory that cannot be listed but can be entered. */
 function refuseUnlessInaccessible(path: BytePath, error: unknown): void {
   const errno = errnoOf(error);
   if (errno === "ENOENT" || errno === "ENOTDIR") return;

@@ -21,8 +21,8 @@ const SEARCH_EVERY_MS = 1000;
 const SEARCH_PAUSES = 50;
 
 /**
- * Ends the sandbox once a program of this machine listens in it that did not at the start: from then on commands
- * could reach that program. It looks before each command and four times a second, so a command that waits for
+ * Ends the sandbox when a program on the host begins to listen on a socket inside the workspace, since commands could
+ * then reach that program. Those that listened before the start are hidden instead. It looks before each command and four times a second, so a command that waits for
  * this very moment may come first. Where two sandboxes share a workspace, the sockets of the other one do not count.
  */
 export function watchListeners(link: RunnerLink, listeners: KnownListeners): void {

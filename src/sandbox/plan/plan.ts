@@ -35,7 +35,7 @@ export interface SandboxPlan {
   emptyFiles: string[];
   /** Absent protected names of a copy-on-write workspace: an empty read-only tmpfs is mounted at each. */
   absentNames: string[];
-  /** Sockets and FIFOs of the host: /dev/null is mounted over each. */
+  /** Sockets and FIFOs of the host that commands would otherwise reach. /dev/null is mounted over each. */
   covered: readonly CoveredFile[];
   /**
    * Directories of the host whose names make something obeyed that is in them, as they were before the start. A

@@ -100,7 +100,7 @@ function saidByRunner(exitCode: number | null): Found | undefined {
   return exitCode === LEASE_OVER_STATUS ? leaseOver : excesses[exitCode ?? 0];
 }
 
-/** Of a runner that is not its container's first process. Null if its exit status says nothing. */
+/** Why a runner that is not its container's first process has ended. Null if its exit status does not say. */
 export function endedRunner(exitCode: number | null): BrigError | null {
   const found = excesses[exitCode ?? 0];
   return found === undefined ? null : goneError(found);

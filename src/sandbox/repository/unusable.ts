@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 
-/** Why git does not work in a workspace. The sandbox starts without the repository. */
+/** An error that says why git will not work in the sandbox. It becomes a warning: the sandbox starts without the repository. */
 export function unusable(reason: string, hint: string, cause?: unknown): BrigError {
   return new BrigError(reason, { code: "workspace.invalid", hint, cause });
 }

@@ -103,7 +103,7 @@ export function resultLine(result: AttemptResult): string {
   return `${task} #${attempt}: ${why}, after ${took}`;
 }
 
-/** Of a pass in the agent's container that a fresh one does not give as well. */
+/** What a pass rests on if grading in a fresh container did not confirm it. Empty for every other result. */
 function passNote(result: AttemptResult): string {
   const kind = passKindOf(result);
   if (kind === null || kind === "separate" || kind === "shared") return "";
