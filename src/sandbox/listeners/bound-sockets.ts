@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { type BytePath, toBytePath } from "../git/byte-paths.js";
 
 /** A socket with a name in the file system that takes connections or datagrams, or may begin to. */
@@ -18,6 +18,33 @@ const UNCONNECTED = "01";
 export function readBoundSockets(procDirectory = "/proc"): BoundSocket[] | null {
   try {
     return parseBoundSockets(readFileSync(`${procDirectory}/net/unix`, "latin1"));
+  } catch {
+    return null;
+  }
+}
+
+/** The sockets of the other networks of this machine, as containers have them. The table of a network may be read by anybody. */
+export function readSocketsOfOtherNetworks(procDirectory = "/proc"): BoundSocket[] {
+  const own = networkOf(`${procDirectory}/net/unix`);
+  const tables = new Map<number | null, string>();
+  for (const process of readdirSync(procDirectory)) {
+    if (!/^[0-9]+$/.test(process)) continue;
+    const file = `${procDirectory}/${process}/net/unix`;
+    const network = networkOf(file);
+    if (network === null || network === own || tables.has(network)) continue;
+    try {
+      tables.set(network, readFileSync(file, "latin1"));
+    } catch {
+      // The process has ended. Another one of its network has the same table.
+    }
+  }
+  return [...tables.values()].flatMap(parseBoundSockets);
+}
+
+/** The kernel has one file for the table of each network, which all processes in it show. Null for a process that has ended. */
+function networkOf(file: string): number | null {
+  try {
+    return statSync(file).ino;
   } catch {
     return null;
   }

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import {
@@ -7,7 +8,7 @@ import {
   lstatOrNull,
   quoteBytePath,
 } from "../git/byte-paths.js";
-import { readBoundSockets } from "./bound-sockets.js";
+import { readBoundSockets, readSocketsOfOtherNetworks } from "./bound-sockets.js";
 import { identityKey, type KnownListeners } from "./cover-listeners.js";
 import { HostProcesses } from "./host-processes.js";
 import { type PlacedSockets, SocketPlaces } from "./placed-sockets.js";
@@ -70,8 +71,7 @@ class ListenerWatch {
     try {
       const found = await files.search();
       const late = found.filter(({ path }) => this.#isNew(path, identityKey(path)));
-      const socket = late.find(({ path, kind }) => kind === "socket" && sockets.mayBeOf(bornMs(path)));
-      const reached = socket?.path ?? this.#openedFifo(late);
+      const reached = this.#lostSocket(late, sockets) ?? this.#openedFifo(late);
       if (reached !== undefined) this.#end(reached);
     } catch {
       // What cannot be searched any more was changed by a command, or is gone.
@@ -80,6 +80,18 @@ class ListenerWatch {
       this.#searchAt = performance.now() + Math.max(SEARCH_EVERY_MS, SEARCH_PAUSES * tookMs);
       this.#searching = undefined;
     }
+  }
+
+  /**
+   * A socket's file that may belong to a program of the host whose socket has another name by now, judged by the time at
+   * which the file was made. A command that listened at that time is told by its own name for it, in its own network.
+   */
+  #lostSocket(late: readonly SpecialFile[], sockets: PlacedSockets): BytePath | undefined {
+    const suspects = late.filter(({ path, kind }) => kind === "socket" && sockets.mayBeOf(bornMs(path)));
+    if (suspects.length === 0) return undefined;
+    const elsewhere = readSocketsOfOtherNetworks(this.#listeners.procDirectory);
+    const names = new Set(elsewhere.map(({ name }) => basename(name)));
+    return suspects.find(({ path }) => !names.has(basename(path)))?.path;
   }
 
   /** A FIFO that commands can have made themselves is the host's only once a program of the host has it open. */

@@ -1,4 +1,7 @@
-import { link, mkdir, rm } from "node:fs/promises";
+import { renameSync } from "node:fs";
+import { link, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
@@ -110,6 +113,11 @@ describe("a program of the host that listens in the workspace", () => {
   });
 });
 
+/** The server's file is renamed as soon as it is there. */
+function listenAndMove(path: string): Server {
+  return createServer().listen(path, () => renameSync(path, `${path}.moved`));
+}
+
 describe("a program of the host that begins to listen later", () => {
   sandboxTest("ends the sandbox before its next command", async ({ open, directory }) => {
     const sandbox = await open({ workspace: directory, mode: "read-only" });
@@ -145,8 +153,24 @@ client.connect("own.sock")
 os.write(os.open("own", os.O_WRONLY), b"own fifo")
 print(os.read(reader, 99).decode())
 `;
+    // Sockets of the host are moved meanwhile, so that the kernel has no name for the files that are theirs.
+    const elsewhere = await mkdtemp(join(tmpdir(), "brig-moved-"));
+    const servers: Server[] = [];
+    const moving = setInterval(
+      () => servers.push(listenAndMove(join(elsewhere, String(servers.length)))),
+      100,
+    );
     const argv = ["python3", "-c", script];
-    expect(await sandbox.exec(argv, { cwd: directory })).toMatchObject({ exitCode: 0, stdout: "own fifo\n" });
+    try {
+      expect(await sandbox.exec(argv, { cwd: directory })).toMatchObject({
+        exitCode: 0,
+        stdout: "own fifo\n",
+      });
+    } finally {
+      clearInterval(moving);
+      for (const server of servers) server.close();
+      await rm(elsewhere, { recursive: true });
+    }
     expect((await sandbox.exec(["rm", "own", "own.sock"], { cwd: directory })).exitCode).toBe(0);
   });
 });
