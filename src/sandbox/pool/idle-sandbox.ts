@@ -4,20 +4,24 @@ import { proveLink } from "../connect-and-prove.js";
 import { createSandbox } from "../create-sandbox.js";
 import { closeFirst, type OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
+import { tellIfForgotten } from "../process/forgotten.js";
 import { type Sandbox, sandboxFrom } from "../sandbox.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
 /** A started sandbox that nobody has used yet. */
 export class IdleSandbox {
   readonly #opened: OpenedSandbox;
+  readonly #pool: object;
 
-  private constructor(opened: OpenedSandbox) {
+  private constructor(opened: OpenedSandbox, pool: object) {
     this.#opened = opened;
+    this.#pool = pool;
+    tellIfForgotten(opened, pool);
   }
 
   /** Errors: as `Sandbox.create`. A failure leaves nothing behind. */
-  static async start(options: SandboxOptions): Promise<IdleSandbox> {
-    return new IdleSandbox(await createSandbox(options));
+  static async start(options: SandboxOptions, pool: object): Promise<IdleSandbox> {
+    return new IdleSandbox(await createSandbox(options), pool);
   }
 
   /** Whether the image's name still stands for the image that it was started from. */
@@ -52,11 +56,12 @@ export class IdleSandbox {
   }
 
   handOver(): Sandbox {
+    tellIfForgotten(this.#opened, this.#pool);
     return sandboxFrom(this.#opened);
   }
 
   async close(): Promise<void> {
-    await this.handOver().close();
+    await sandboxFrom(this.#opened).close();
   }
 }
 

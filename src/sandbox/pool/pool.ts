@@ -189,7 +189,7 @@ class Pool implements SandboxPool {
   async #start(): Promise<void> {
     this.#startingCount++;
     try {
-      const idle = await IdleSandbox.start({ ...this.#options, signal: this.#closed.signal });
+      const idle = await IdleSandbox.start({ ...this.#options, signal: this.#closed.signal }, this);
       this.#startingCount--;
       this.#failuresInARow = 0;
       this.#offer(idle);

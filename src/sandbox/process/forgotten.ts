@@ -10,13 +10,16 @@ const CONNECTIONS = new Set(["PipeWrap", "TCPSocketWrap", "TLSWrap", "TTYWrap"])
 
 interface Watched {
   opened: OpenedSandbox;
-  /** As it was opened: an allow-list has channels of its own. */
+  /** The pool that it is of, which is told of once. */
+  pool: object | null;
+  /** As it was opened: an allow-list has channels of its own, and a pool waits for the end of its sandboxes. */
   pending: number;
+  closedFirst: number;
   /** When it was looked at last. */
   used: number;
 }
 
-const watched = new Set<Watched>();
+const watched = new Map<OpenedSandbox, Watched>();
 let quietLooks = 0;
 
 /**
@@ -24,22 +27,24 @@ let quietLooks = 0;
  * that it has not closed. Otherwise it would wait for ever, and nobody would know why. One that has ports open may
  * be meant to wait.
  */
-export function tellIfForgotten(opened: OpenedSandbox): void {
+export function tellIfForgotten(opened: OpenedSandbox, pool: object | null = null): void {
   const { pendingCount: pending, channelCount: used } = opened.link;
+  const closedFirst = opened.closedFirst?.length ?? 0;
   if (watched.size === 0) {
     const timer = setInterval(() => {
       if (!looksAgain()) clearInterval(timer);
     }, LOOK_EVERY_MS);
     timer.unref();
   }
-  watched.add({ opened, pending, used });
+  watched.set(opened, { opened, pool, pending, closedFirst, used });
 }
 
 function looksAgain(): boolean {
-  for (const one of watched) if (one.opened.link.isOver) watched.delete(one);
+  for (const opened of watched.keys()) if (opened.link.isOver) watched.delete(opened);
   quietLooks = isQuiet() ? quietLooks + 1 : 0;
   if (quietLooks >= QUIET_LOOKS) {
-    for (const { opened } of watched) opened.warn(forgotten(opened));
+    const byOwner = new Map([...watched.values()].map((one) => [one.pool ?? one.opened, one]));
+    for (const one of byOwner.values()) one.opened.warn(forgotten(one));
     watched.clear();
   }
   if (watched.size === 0) quietLooks = 0;
@@ -48,10 +53,10 @@ function looksAgain(): boolean {
 
 function isQuiet(): boolean {
   let isUnused = true;
-  for (const one of watched) {
+  for (const one of watched.values()) {
     const { link, closedFirst = [] } = one.opened;
-    if (link.pendingCount !== one.pending || link.channelCount !== one.used || closedFirst.length > 0)
-      isUnused = false;
+    if (link.pendingCount !== one.pending || link.channelCount !== one.used) isUnused = false;
+    if (closedFirst.length !== one.closedFirst) isUnused = false;
     one.used = link.channelCount;
   }
   // Node counts these as well if they are pipes or terminals, although they keep no program running.
@@ -64,7 +69,10 @@ function isQuiet(): boolean {
   );
 }
 
-function forgotten({ plan }: OpenedSandbox): BrigError {
-  const message = `nothing but the open sandbox ${plan.sessionId} keeps this program running; close it with sandbox.close(), or open it with \`await using\``;
+function forgotten({ pool, opened: { plan } }: Watched): BrigError {
+  const message =
+    pool === null
+      ? `nothing but the open sandbox ${plan.sessionId} keeps this program running; close it with sandbox.close(), or open it with \`await using\``
+      : "nothing but the open pool of sandboxes keeps this program running; close it with pool.close(), and each sandbox from it with sandbox.close(), or open both with `await using`";
   return new BrigError(message, { code: "usage.invalid" });
 }
