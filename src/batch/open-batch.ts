@@ -29,7 +29,7 @@ export async function openBatch(options: RunBatchOptions): Promise<RunBatchResul
   const tasks = await chosenTasks(options, { environment, cwd, signal });
   refuseUnsupportedTasks(tasks);
   const engine = await connectEngine({ env: environment });
-  await requireRoomFor(engine, tasks);
+  await requireRoomFor(engine, tasks, options.limits);
   const { isOffline, imageAliases: aliases } = options;
   const images = openTaskImages({ engine, isOffline, aliases, brigHome: environment.brigHome });
   const wanted = wantedImages(tasks);

@@ -103,7 +103,7 @@ type SettingsSource = Pick<TasksRun, "agent" | "agentOptions" | "attempts" | "at
 export function settingsOf(run: SettingsSource): BatchSettings {
   const { agent, agentOptions, attempts, attemptLimits, runtime } = run;
   const { agentTimeoutSec, timeoutMultiplier, timeoutExtension, ...others } = attemptLimits;
-  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom, keepServices } = others;
+  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom, keepServices, memoryMb, cpus, pids } = others;
   return {
     agent: { name: agent.name, model: agent.model, options: agentOptions },
     attempts,
@@ -116,6 +116,9 @@ export function settingsOf(run: SettingsSource): BatchSettings {
       maxCostUsd: maxCostUsd ?? null,
       memoryHeadroom: memoryHeadroom ?? null,
       keepServices: keepServices ?? null,
+      memoryMb: memoryMb ?? null,
+      cpus: cpus ?? null,
+      pids: pids ?? null,
     },
     runtime: runtime ?? null,
   };

@@ -140,6 +140,9 @@ export const playedSettings: BatchSettings = {
     maxCostUsd: null,
     memoryHeadroom: null,
     keepServices: null,
+    memoryMb: null,
+    cpus: null,
+    pids: null,
   },
   runtime: null,
 };

@@ -3,6 +3,7 @@ import { DEFAULT_MODEL } from "../../config/config-schema.js";
 import type { RetryPolicy } from "../../runs/batch/retries.js";
 import { infrastructureClasses } from "../../runs/results/attempt-result.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
+import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { addQueueOptions, type QueueFlags } from "../queue/queue-flags.js";
 import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
 import { collect, durationArgument, sizeArgument } from "../setup/option-values.js";
@@ -15,7 +16,7 @@ interface RetryFlags {
   byClass?: Partial<RetryPolicy>;
 }
 
-export interface BatchFlags extends ConfigFlags, Partial<QueueFlags> {
+export interface BatchFlags extends ConfigFlags, LimitFlags, Partial<QueueFlags> {
   output?: string;
   concurrency?: number;
   attempts: number;
@@ -60,7 +61,7 @@ export function addBatchOptions(command: Command): Command {
   const repeated = (flags: string, text: string) =>
     new Option(flags, `${text}; may be repeated`).argParser(collect);
   const duration = (atMostMs: number) => durationArgument({ atMostMs });
-  return addQueueOptions(addConfigOptions(command), queueTexts)
+  return addQueueOptions(addLimitOptions(addConfigOptions(command), "what the task asks for"), queueTexts)
     .option(
       "-o, --output <dir>",
       "the folder of the run; a run that it contains goes on (default: brig-runs/TIME)",

@@ -1,6 +1,7 @@
 import { connectEngine } from "../../docker/connect.js";
 import { BrigError } from "../../errors.js";
 import { requireRoomFor } from "../../runs/admission/attempt-admission.js";
+import { attemptLimits } from "../../runs/batch/batch-settings.js";
 import type { BatchFlags } from "./batch-flags.js";
 import type { BatchPlace, OpenPlaceOptions } from "./batch-place.js";
 import { openBatchImages } from "./images/batch-images.js";
@@ -41,9 +42,10 @@ function refuse(flags: BatchFlags, names: Named, { problem, hint }: { problem: s
   if (given !== undefined) throw new BrigError(`${given} ${problem}`, { code: "usage.invalid", hint });
 }
 
-async function openEnginePlace({ flags, context, config, tasks }: OpenPlaceOptions): Promise<BatchPlace> {
+async function openEnginePlace(options: OpenPlaceOptions): Promise<BatchPlace> {
+  const { flags, context, config, tasks, settings } = options;
   const engine = await connectEngine({ env: context.environment });
-  await requireRoomFor(engine, tasks);
+  await requireRoomFor(engine, tasks, attemptLimits(settings));
   const images = openBatchImages(flags, { engine, config, context });
   await requireImages(tasks, { images, engine });
   return {

@@ -12,6 +12,7 @@ import type { BatchOutcome } from "../../runs/batch/run-batch.js";
 import type { RunImages } from "../../runs/images/open-task-images.js";
 import { wantedImages } from "../../runs/images/wanted-images.js";
 import type { Task } from "../../tasks/task.js";
+import { flaggedLimits } from "../container/limit-options.js";
 import type { CliContext, Interruption } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { configChoice } from "../setup/config-choice.js";
@@ -147,6 +148,7 @@ function runOptions(run: RunContext): Omit<TasksRun, ShownOptions> {
       maxTurns: flags.maxTurns,
       maxTokens: flags.maxTokens,
       maxCostUsd: flags.maxCost,
+      ...flaggedLimits(flags),
     },
     runtime: flags.runtime,
     environment: context.environment,

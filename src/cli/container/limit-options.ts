@@ -10,22 +10,20 @@ export interface LimitFlags {
   pids?: number;
 }
 
-export function addLimitOptions(command: Command): Command {
+/** @param usual What holds without them, for the help. */
+export function addLimitOptions(command: Command, usual = "the policy's"): Command {
   return command
     .addOption(
       new Option(
         "--memory <size>",
-        "memory of all processes together, files in memory included: 512m, 2g (default: the policy's)",
+        `memory of all processes together, files in memory included: 512m, 2g (default: ${usual})`,
       ).argParser(memoryArgument),
     )
+    .addOption(new Option("--cpus <number>", `CPU cores: 2, 0.5 (default: ${usual})`).argParser(cpusArgument))
     .addOption(
-      new Option("--cpus <number>", "CPU cores: 2, 0.5 (default: the policy's)").argParser(cpusArgument),
-    )
-    .addOption(
-      new Option(
-        "--pids <number>",
-        "processes and threads at the same time (default: the policy's)",
-      ).argParser(pidsArgument),
+      new Option("--pids <number>", `processes and threads at the same time (default: ${usual})`).argParser(
+        pidsArgument,
+      ),
     );
 }
 

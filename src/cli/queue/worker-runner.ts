@@ -6,6 +6,7 @@ import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import type { RunSpec } from "../../queue/records.js";
 import type { AttemptAdmission } from "../../runs/admission/attempt-admission.js";
+import type { AttemptLimits } from "../../runs/attempt/attempt.js";
 import { attemptLimits, type BatchSettings, settingDifferences } from "../../runs/batch/batch-settings.js";
 import { containerRunner } from "../../runs/batch/container-runner.js";
 import type { AttemptOrder, AttemptRunner } from "../../runs/batch/run-batch.js";
@@ -37,15 +38,19 @@ export async function openRunner(spec: RunSpec, place: RunnerPlace): Promise<Att
   const limits = attemptLimits(settings);
   const runtime = settings.runtime ?? undefined;
   const runner = containerRunner({ agent, engine, images, environment, limits, runtime });
-  return { run: async (order) => await runAdmitted(order, { runner, admission }) };
+  return { run: async (order) => await runAdmitted(order, { runner, admission, limits }) };
 }
 
 /** Runs an attempt when this machine has room for it. */
 async function runAdmitted(
   order: AttemptOrder,
-  { runner, admission }: { runner: AttemptRunner; admission: AttemptAdmission },
+  {
+    runner,
+    admission,
+    limits,
+  }: { runner: AttemptRunner; admission: AttemptAdmission; limits: AttemptLimits },
 ): Promise<AttemptResult> {
-  const admitted = await admission.enter(order.task, order.signal);
+  const admitted = await admission.enter(order.task, order.signal, limits);
   let result: AttemptResult | null = null;
   try {
     result = await runner.run(order);

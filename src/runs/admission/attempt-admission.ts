@@ -1,6 +1,8 @@
 import type { Engine } from "../../docker/engine-types.js";
 import type { Clock } from "../../lib/time/clock.js";
+import { checkedLimits } from "../../sandbox/settings/checked-limits.js";
 import type { Task, TaskEnvironment } from "../../tasks/task.js";
+import type { ContainerLimits } from "../attempt/attempt.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { requireRoom } from "./admission.js";
 import type { Need, Shortage } from "./decide.js";
@@ -11,8 +13,8 @@ import { openAdmission, openEngineGate, openModelGate } from "./open-admission.j
 
 /** Decides when the attempts of a run may start. */
 export interface AttemptAdmission {
-  /** Resolves when there is room for an attempt at this task, and the engine and the model's endpoint work. */
-  enter(task: Task, signal: AbortSignal): Promise<AdmittedAttempt>;
+  /** Resolves when there is room for an attempt at this task with its run's limits, and the engine and the model's endpoint work. */
+  enter(task: Task, signal: AbortSignal, limits?: ContainerLimits): Promise<AdmittedAttempt>;
 }
 
 export interface AdmittedAttempt {
@@ -70,11 +72,11 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
     },
   });
   return {
-    async enter(task, signal) {
+    async enter(task, signal, limits) {
       const model = await models.turn(signal);
       try {
         await gate.turn(signal);
-        const place = await admission.enter(needOf(task), signal);
+        const place = await admission.enter(needOf(task, limits), signal);
         goOn("room");
         return {
           ended(result) {
@@ -101,11 +103,17 @@ function modelOutcome(result: AttemptResult | null): ModelOutcome {
   return { kind: usage.turns > 0 ? "answered" : "unknown" };
 }
 
-/** Error: `usage.invalid` with all tasks that ask for more than the engine's machine has. */
-export async function requireRoomFor(engine: Engine, tasks: readonly Task[]): Promise<void> {
+/** Error: `usage.invalid` with all tasks that ask for more than the engine's machine has, or with limits that no container can have. */
+export async function requireRoomFor(
+  engine: Engine,
+  tasks: readonly Task[],
+  limits?: ContainerLimits,
+): Promise<void> {
+  const { memoryMb, cpus, pids } = limits ?? {};
+  checkedLimits({ memoryMb, cpus, pids });
   const machine = await measureMachine(engine);
   requireRoom(
-    tasks.map((task) => ({ task: task.name, need: needOf(task) })),
+    tasks.map((task) => ({ task: task.name, need: needOf(task, limits) })),
     machine,
   );
 }
@@ -124,18 +132,21 @@ const LEAST_MEMORY_MB = 256;
 const MOST_DISK_MB = 1024;
 
 /** The larger of what the agent's container and the verifier's need: they do not run at the same time. */
-function needOf({ environment, steps }: Task): Need {
+function needOf({ environment, steps }: Task, limits: ContainerLimits = {}): Need {
   const others = steps.flatMap(({ verifier }) => verifier.environment ?? []);
-  const needs = [environment, ...others].map(needOfContainer);
+  const needs = [environment, ...others].map((one) => needOfContainer(one, limits));
   const most = (field: keyof Need) => Math.max(...needs.map((need) => need[field]));
   return { cpus: most("cpus"), memoryBytes: most("memoryBytes"), diskBytes: most("diskBytes") };
 }
 
 /** Programs of a task that asks for no processors share what there are. */
-function needOfContainer({ limits: { cpus, memoryMb, storageMb } }: TaskEnvironment): Need {
+function needOfContainer(
+  { limits: { cpus, memoryMb, storageMb } }: TaskEnvironment,
+  given: ContainerLimits,
+): Need {
   return {
-    cpus: cpus ?? 0,
-    memoryBytes: (memoryMb ?? LEAST_MEMORY_MB) * MEBIBYTE,
+    cpus: given.cpus ?? cpus ?? 0,
+    memoryBytes: (given.memoryMb ?? memoryMb ?? LEAST_MEMORY_MB) * MEBIBYTE,
     diskBytes: Math.min(storageMb ?? 0, MOST_DISK_MB) * MEBIBYTE,
   };
 }

@@ -56,4 +56,13 @@ export interface AttemptLimits {
   keepServices?: boolean | undefined;
   /** How many times the memory that a task asks for it may use before the kernel ends it. Default 3. */
   memoryHeadroom?: number | undefined;
+  /** MiB that each container may use before the kernel ends programs in it, whatever the task asks for. At least 64. */
+  memoryMb?: number | undefined;
+  /** Processors for each container, in place of those that the task asks for. At least 0.01. */
+  cpus?: number | undefined;
+  /** Processes and threads in a container at the same time. Default 4096. */
+  pids?: number | undefined;
 }
+
+/** What of them decides what a container may use. */
+export type ContainerLimits = Pick<AttemptLimits, "memoryHeadroom" | "memoryMb" | "cpus" | "pids">;

@@ -223,7 +223,7 @@ function enter({ onStage }: Attempt, progress: AttemptProgress, ...at: Parameter
 }
 
 function placeOf({ engine, environment, runtime, limits, signal }: Attempt): TaskPlace {
-  return { engine, environment, runtime, memoryHeadroom: limits.memoryHeadroom, signal };
+  return { engine, environment, runtime, limits, signal };
 }
 
 function timeForTests({ limits }: Attempt, { verifier }: TaskStep): TimeAllowed {

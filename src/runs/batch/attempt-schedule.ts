@@ -1,7 +1,7 @@
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { Task } from "../../tasks/task.js";
 import type { AdmittedAttempt, AttemptAdmission } from "../admission/attempt-admission.js";
-import type { OnStage } from "../attempt/attempt.js";
+import type { ContainerLimits, OnStage } from "../attempt/attempt.js";
 import { type AttemptOutcome, passes } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { attemptKey } from "../results/run-files.js";
@@ -37,6 +37,8 @@ export interface ScheduleOptions {
   earlier: Iterable<AttemptOutcome>;
   /** Says when a try may start. Default: at once. */
   admission?: AttemptAdmission | undefined;
+  /** What each attempt may use at most. Default: what its task asks for. */
+  containerLimits?: ContainerLimits | undefined;
   /** Runs one try. Resolves when its result is durable. */
   run: (waiting: WaitingAttempt, signals: AttemptSignals) => Promise<AttemptResult>;
   /** Takes a result that is the attempt's last. */
@@ -152,8 +154,8 @@ class Schedule {
     this.#isEntering = true;
     let admitted: AdmittedAttempt | null = null;
     try {
-      const { admission = freeAdmission } = this.#options;
-      admitted = await admission.enter(waiting.task, this.#closed.signal);
+      const { admission = freeAdmission, containerLimits } = this.#options;
+      admitted = await admission.enter(waiting.task, this.#closed.signal, containerLimits);
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#fail(error);
     }

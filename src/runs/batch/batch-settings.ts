@@ -23,6 +23,9 @@ export const batchSettingsSchema = z.strictObject({
       maxCostUsd: limit,
       memoryHeadroom: limit,
       keepServices: z.boolean().nullable().default(null),
+      memoryMb: limit.default(null),
+      cpus: limit.default(null),
+      pids: limit.default(null),
     })
     .describe("Null for the task's own value"),
   runtime: z.string().nullable().describe("OCI runtime; null for the engine's default"),

@@ -42,9 +42,8 @@ export function containerGrader(
   options: Omit<ContainerRunnerOptions, "agent">,
 ): NonNullable<AttemptRunner["grade"]> {
   const { engine, environment, images, runtime, limits } = options;
-  const { memoryHeadroom } = limits;
   return async ({ task, folder, tries, signal, onStage }) => {
-    const place = { engine, environment, runtime, memoryHeadroom, signal };
+    const place = { engine, environment, runtime, limits, signal };
     onStage("verify");
     const result = await gradeAgain(folder, { task, images, place, limits, tries, isOneOfMany: true });
     // What was kept of it can still be graded.

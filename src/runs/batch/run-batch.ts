@@ -8,6 +8,7 @@ import { type AttemptPlace, attemptKey } from "../results/run-files.js";
 import { type AttemptSignals, runSchedule, type WaitingAttempt } from "./attempt-schedule.js";
 import type { BatchListener, BatchStop } from "./batch-events.js";
 import {
+  attemptLimits,
   type BatchFile,
   type BatchSettings,
   replacedTasks,
@@ -182,6 +183,7 @@ async function runWaiting(
   const stop = await runSchedule(order(waiting), {
     ...options,
     admission: admission?.((reason) => onEvent({ kind: "waiting", reason })),
+    containerLimits: attemptLimits(options.settings),
     earlier: finished,
     run: async ({ task, attempt, work, tries }, signals) => {
       const place = { task: task.name, attempt };

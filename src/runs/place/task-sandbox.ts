@@ -7,6 +7,7 @@ import { openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
 import type { TaskEnvironment, TaskNetwork } from "../../tasks/task.js";
+import type { ContainerLimits } from "../attempt/attempt.js";
 import { type ImageUser, imageUser } from "./image-user.js";
 import { networkScope } from "./network-scope.js";
 import type { RecordedPlace } from "./never-started.js";
@@ -23,7 +24,7 @@ export interface TaskPlace {
   engine: Engine;
   environment: Environment;
   runtime?: string | undefined;
-  memoryHeadroom?: number | undefined;
+  limits?: ContainerLimits | undefined;
   signal?: AbortSignal | undefined;
   /** With an allow-list, receives each attempt of a program to reach something. */
   onEgress?: ((attempt: EgressAttempt) => void) | undefined;
@@ -57,7 +58,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
   if (image === null) throw missingImage(container.imageId);
   const user = await imageUser(recordedPlace(place), { image, user: container.user });
   const cwd = container.environment.workdir ?? (image.workingDir === "" ? "/" : image.workingDir);
-  const policy = await taskPolicy(container, { user, memoryHeadroom: place.memoryHeadroom });
+  const policy = await taskPolicy(container, { user, limits: place.limits });
   const opened = await openSandbox(
     {
       policy,
@@ -95,17 +96,16 @@ export function recordedPlace({ engine, environment }: TaskPlace): RecordedPlace
 /** Full access to the container and nothing of the host, within the limits of the task. */
 async function taskPolicy(
   { environment, network }: TaskContainer,
-  {
-    user,
-    memoryHeadroom = DEFAULT_MEMORY_HEADROOM,
-  }: { user: ImageUser; memoryHeadroom?: number | undefined },
+  { user, limits: given = {} }: { user: ImageUser; limits?: ContainerLimits | undefined },
 ): Promise<LoadedPolicy> {
   const base = await loadPolicy("danger-full-access");
   const { cpus, memoryMb: requestedMb } = environment.limits;
-  const memoryMb =
+  const { memoryHeadroom = DEFAULT_MEMORY_HEADROOM } = given;
+  const usualMb =
     requestedMb === null
       ? base.policy.limits.memoryMb
       : Math.max(MIN_MEMORY_MB, Math.ceil(requestedMb * memoryHeadroom));
+  const memoryMb = given.memoryMb ?? usualMb;
   const policy: Policy = {
     ...base.policy,
     network: networkScope(network),
@@ -114,8 +114,8 @@ async function taskPolicy(
     limits: {
       ...base.policy.limits,
       memoryMb,
-      cpus: cpus ?? base.policy.limits.cpus,
-      pids: TASK_PIDS,
+      cpus: given.cpus ?? cpus ?? base.policy.limits.cpus,
+      pids: given.pids ?? TASK_PIDS,
       shmMb: Math.max(1, Math.min(MAX_SHM_MB, Math.floor(memoryMb / 4))),
     },
   };

@@ -5,6 +5,7 @@ import { nopAgent } from "../../../src/runs/agents/nop-agent.js";
 import { oracleAgent } from "../../../src/runs/agents/oracle-agent.js";
 import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
 import { attemptResultSchema } from "../../../src/runs/results/attempt-result.js";
+import { openedSandboxOf } from "../../../src/sandbox/sandbox.js";
 import { testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { agentOf, attemptAt, shellAgent, stepOf, taskOf } from "../../support/task-attempts.js";
@@ -70,6 +71,21 @@ describe("an attempt", () => {
     });
     expect(resources.peakMemoryBytes).toBeGreaterThan(0);
     expect(resources.cpuMs).toBeGreaterThan(0);
+  });
+
+  sandboxTest("has the limits of its run in place of the task's", async ({ directory }) => {
+    const environment = { limits: { cpus: 1, memoryMb: 200, storageMb: null } };
+    const task = await taskOf(directory, { environment, testScript: GRADER });
+    let given: object = {};
+    const agent = agentOf(async ({ sandbox }) => {
+      given = openedSandboxOf(sandbox).plan.limits;
+      await sandbox.exec(["sh", "-c", "echo 42 > answer.txt"]);
+    });
+    const limits = { memoryMb: 300, cpus: 0.5, pids: 77, memoryHeadroom: 5 };
+    const { reward, resources } = await runAttempt(await attemptAt(directory, { task, agent, limits }));
+    expect(reward).toBe(1);
+    expect(given).toMatchObject({ memoryBytes: 300 * 1024 * 1024, nanoCpus: 500_000_000, pids: 77 });
+    expect(resources.memoryLimitBytes).toBe(300 * 1024 * 1024);
   });
 
   sandboxTest("whose agent's time is over is graded all the same", async ({ directory }) => {

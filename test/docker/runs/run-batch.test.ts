@@ -74,4 +74,26 @@ describe("runBatch", () => {
     });
     expect(events).toEqual([]);
   });
+
+  sandboxTest(
+    "gives all containers the limits of the run, which make it another run",
+    async ({ directory }) => {
+      const { options } = await place(directory);
+      const select = { exclude: ["wrong"] };
+      await expect(runBatch({ ...options, limits: { memoryMb: 5 } })).rejects.toMatchObject({
+        code: "usage.invalid",
+        message: expect.stringContaining("memoryMb"),
+      });
+      await expect(runBatch({ ...options, limits: { memoryMb: 900_000 } })).rejects.toMatchObject({
+        code: "usage.invalid",
+        message: expect.stringContaining("memory"),
+      });
+      const limits = { memoryMb: 256, cpus: 1, pids: 100 };
+      const { outcomes } = await runBatch({ ...options, select, limits });
+      expect(outcomes).toMatchObject([{ reward: 1 }]);
+      await expect(runBatch({ ...options, select, limits: { ...limits, pids: 101 } })).rejects.toMatchObject({
+        message: expect.stringContaining("limits.pids"),
+      });
+    },
+  );
 });

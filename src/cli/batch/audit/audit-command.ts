@@ -1,11 +1,12 @@
 import { type Command, Option } from "commander";
+import { addLimitOptions } from "../../container/limit-options.js";
 import type { CliContext } from "../../context.js";
 import { collect } from "../../setup/option-values.js";
 import { atLeastOne } from "../batch-flags.js";
 import type { AuditFlags } from "./audit.js";
 
 export function defineAudit(command: Command, context: CliContext): void {
-  command
+  addLimitOptions(command, "what the task asks for")
     .description("try known attacks on graders against tasks, and say which of them succeed")
     .argument("[paths...]", "tasks, directories of tasks, or files of rows")
     .addOption(

@@ -14,6 +14,7 @@ import { runAttempt } from "../../../runs/attempt/run-attempt.js";
 import { auditTask, type EndedTrial, isSound, type TaskAudit } from "../../../runs/audit/audit-task.js";
 import { refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
 import type { Task } from "../../../tasks/task.js";
+import { flaggedLimits, type LimitFlags } from "../../container/limit-options.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
 import { configChoice } from "../../setup/config-choice.js";
@@ -22,7 +23,7 @@ import { requireImages } from "../images/ready-images.js";
 import { readChosen } from "../read-chosen.js";
 import { auditAsJson, auditText } from "./audit-text.js";
 
-export interface AuditFlags {
+export interface AuditFlags extends LimitFlags {
   attack?: string[];
   task?: string[];
   exclude?: string[];
@@ -100,7 +101,13 @@ async function runAudits(
       run: async (order) => {
         const attempt = async () => {
           const own = await mkdtemp(join(folder.path, "attempt-"));
-          const given = { engine, environment, images, runtime: flags.runtime, limits: {} };
+          const given = {
+            engine,
+            environment,
+            images,
+            runtime: flags.runtime,
+            limits: flaggedLimits(flags) ?? {},
+          };
           return await runAttempt({ ...given, ...order, attempt: 1, folder: own, isOneOfMany: true });
         };
         try {
