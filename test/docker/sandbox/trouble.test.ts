@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
@@ -9,13 +10,28 @@ import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 /** What brig itself never asks of the engine. */
-async function ask(
-  sandbox: BreakableSandbox,
-  action: "pause" | "unpause" | "stop?t=0" | "restart?t=0",
-): Promise<void> {
-  const socket = new URL(sandbox.engine.endpoint).pathname;
-  const path = `/containers/${sandbox.containerId}/${action}`;
-  await text(await call(socket, { method: "POST", path }));
+async function ask(sandbox: BreakableSandbox, action: "pause" | "unpause" | "stop?t=0"): Promise<void> {
+  const { socketPath, path } = requestFor(sandbox, action);
+  await text(await call(socketPath, { method: "POST", path }));
+}
+
+function requestFor(sandbox: BreakableSandbox, action: string): { socketPath: string; path: string } {
+  const socketPath = new URL(sandbox.engine.endpoint).pathname;
+  return { socketPath, path: `/containers/${sandbox.containerId}/${action}` };
+}
+
+/**
+ * Restarts the container from another program, while this one stands still: it would remove a container of which it sees that it has
+ * been stopped, if the engine needs long to start it again.
+ */
+function restart(sandbox: BreakableSandbox): void {
+  const { socketPath, path } = requestFor(sandbox, "restart?t=0");
+  const source = `
+    const [socketPath, path] = process.argv.slice(1);
+    require("node:http")
+      .request({ socketPath, method: "POST", path }, ({ statusCode }) => process.exit(statusCode < 300 ? 0 : 1))
+      .end();`;
+  execFileSync(process.execPath, ["-e", source, socketPath, path]);
 }
 
 describe("a container that is taken away", () => {
@@ -52,7 +68,7 @@ describe("a container that is taken away", () => {
     await sandbox.exec(["true"]);
     const { engine, containerId } = sandbox;
     const running = sandbox.exec(["sleep", "301"]).catch((error: unknown) => error);
-    await ask(sandbox, "restart?t=0");
+    restart(sandbox);
     const gone = { code: "sandbox.gone", reason: "restarted" };
     expect(await running).toMatchObject(gone);
     await expect(sandbox.exec(["true"])).rejects.toMatchObject(gone);
