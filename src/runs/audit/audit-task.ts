@@ -6,6 +6,7 @@ import { nopAgent } from "../agents/nop-agent.js";
 import { oracleAgent } from "../agents/oracle-agent.js";
 import type { Attack } from "../attacks/attack.js";
 import type { PlantedAttack } from "../attacks/plant-attack.js";
+import { passRestsOn } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 
 /** What one agent's attempt gave. */
@@ -15,6 +16,8 @@ export interface Trial {
   reward: number | null;
   /** Why there is no score, or what else is to be said; null for nothing. */
   message: string | null;
+  /** Paths outside of the work on which a pass in the agent's container rests. */
+  restsOn: readonly string[];
 }
 
 export interface AttackTrial extends Trial {
@@ -78,14 +81,16 @@ export function isSound({ nop, oracle, attacks }: TaskAudit): boolean {
 }
 
 async function tryAgent(task: Task, agent: AttemptAgent, options: AuditOptions): Promise<Trial> {
-  const { reward, failure } = await runTwice(task, agent, options);
-  return { agent: agent.name, reward, message: failure === null ? null : failure.message };
+  const result = await runTwice(task, agent, options);
+  const { reward, failure } = result;
+  const message = failure === null ? null : failure.message;
+  return { agent: agent.name, reward, message, restsOn: passRestsOn(result) };
 }
 
 async function tryOracle(task: Task, options: AuditOptions): Promise<Trial> {
   if (task.steps.every(({ solution }) => solution !== null))
     return await tryAgent(task, oracleAgent(), options);
-  return { agent: "oracle", reward: null, message: "the task has no solution" };
+  return { agent: "oracle", reward: null, message: "the task has no solution", restsOn: [] };
 }
 
 async function tryAttack(task: Task, attack: Attack, options: AuditOptions): Promise<AttackTrial> {
@@ -101,11 +106,13 @@ async function tryAttack(task: Task, attack: Attack, options: AuditOptions): Pro
     },
   });
   using either = new AnySignal([options.signal, impossible.signal]);
-  const { reward, failure } = await runTwice(task, agent, { ...options, signal: either.signal });
+  const result = await runTwice(task, agent, { ...options, signal: either.signal });
+  const { reward, failure } = result;
   options.signal.throwIfAborted();
   const outcome = outcomeOf(planted);
   const said = planted.find((one) => one.outcome === outcome)?.message ?? null;
-  return { agent: agent.name, attack, outcome, reward, message: failure === null ? said : failure.message };
+  const message = failure === null ? said : failure.message;
+  return { agent: agent.name, attack, outcome, reward, message, restsOn: passRestsOn(result) };
 }
 
 /** A fault of the infrastructure is likely to be over at the second try. */

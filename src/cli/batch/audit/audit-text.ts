@@ -18,10 +18,11 @@ export function auditAsJson(audits: readonly TaskAudit[]): object {
       const { task, modes, nop, oracle, attacks } = audit;
       return {
         ...{ task, sound: isSound(audit), verifier: modes, nop, oracle },
-        attacks: attacks.map(({ attack, agent, outcome, reward, message, ...trial }) => {
-          const isSuccess = succeeds({ attack, agent, outcome, reward, message, ...trial }, audit);
+        attacks: attacks.map((trial) => {
+          const { attack, outcome, reward, message, restsOn } = trial;
+          const isSuccess = succeeds(trial, audit);
           const remedy = isSuccess ? attack.remedy : null;
-          return { name: attack.name, outcome, reward, succeeds: isSuccess, remedy, message };
+          return { name: attack.name, outcome, reward, succeeds: isSuccess, restsOn, remedy, message };
         }),
       };
     }),
@@ -61,8 +62,14 @@ function oracleLines(oracle: Trial): string[] {
   ];
 }
 
-function attackLines({ attack, reward }: AttackTrial): string[] {
-  return [`  ${attack.name} scores ${reward}. ${attack.tries}`, `    ${attack.remedy}`];
+function attackLines({ attack, reward, restsOn }: AttackTrial): string[] {
+  return [
+    `  ${attack.name} scores ${reward}. ${attack.tries}`,
+    ...(restsOn.length === 0
+      ? []
+      : [`    Its score rests on ${fitWidth(restsOn.join(", "), LONGEST_MESSAGE)}.`]),
+    `    ${attack.remedy}`,
+  ];
 }
 
 function hasNoScore({ outcome, reward }: AttackTrial): boolean {
