@@ -2,7 +2,7 @@
 //   node scripts/engine-results.mjs record NAME --run-by SCRIPT --tests WORDS REPORT [AGAIN]
 //       writes test/engines/NAME.json from vitest's JSON report, from that of the second run of files that failed, and from what the engine at DOCKER_HOST says about itself
 //   node scripts/engine-results.mjs tables
-//       writes the tables of README.md and docs/engines.md from test/engines
+//       writes the tables of docs/engines.md from test/engines
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";

@@ -1,12 +1,12 @@
-/** Something the README promises, and that a test therefore has to prove. */
+/** Something SECURITY.md promises, and that a test therefore has to prove. */
 export interface Guarantee {
   /** `area.subject`, e.g. "contained.read-only". */
   id: string;
-  /** The promise, as it stands in the README word for word. */
+  /** The promise, as it stands in SECURITY.md word for word. */
   sentence: string;
 }
 
-/** Every promise of the README. A test cites one with `promised(id, title)`. */
+/** Every promise of SECURITY.md. A test cites one with `promised(id, title)`. */
 export const guarantees = [
   {
     id: "contained.read-only",
@@ -82,14 +82,15 @@ export function promised(id: GuaranteeId, title: string): string {
 }
 
 export interface Evidence {
-  readme: string;
+  /** The text of SECURITY.md. */
+  page: string;
   /** The source of every test file. */
   tests: readonly string[];
 }
 
-/** What is wrong: a promise nobody tests, a promise the README does not make, an id given twice. */
-export function findGaps(promises: readonly Guarantee[], { readme, tests }: Evidence): string[] {
-  const text = inOneLine(readme);
+/** What is wrong: a promise nobody tests, a promise SECURITY.md does not make, an id given twice. */
+export function findGaps(promises: readonly Guarantee[], { page, tests }: Evidence): string[] {
+  const text = inOneLine(page);
   const ids = promises.map(({ id }) => id);
   const repeated = ids.filter((id, at) => ids.indexOf(id) !== at);
   return [
@@ -99,7 +100,7 @@ export function findGaps(promises: readonly Guarantee[], { readme, tests }: Evid
       .map(({ id, sentence }) => `${id}: no test cites it (${sentence})`),
     ...promises
       .filter(({ sentence }) => !text.includes(inOneLine(sentence)))
-      .map(({ id, sentence }) => `${id}: the README does not say: ${sentence}`),
+      .map(({ id, sentence }) => `${id}: SECURITY.md does not say: ${sentence}`),
   ];
 }
 

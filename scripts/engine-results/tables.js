@@ -9,12 +9,6 @@ export function replaceTable(document, table) {
   return `${document.slice(0, begin)}${BEGIN}\n${table}\n${document.slice(end)}`;
 }
 
-/** One row for each engine, without the reasons. */
-export function shortTable(results) {
-  const rows = inOrder(results).map((result) => [titleOf(result), result.tests, outcome(result)]);
-  return asTable(["engine", "tests", "result"], rows);
-}
-
 /** All that is known of each run, then which tests failed, and why others were skipped. */
 export function fullTable(unordered) {
   const results = inOrder(unordered);

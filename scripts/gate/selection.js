@@ -52,7 +52,7 @@ export async function selectTests({ paths, always = true }) {
   const all = (await Promise.all(FOLDERS.map(testsOf))).flat();
   const selection = new Selection(all);
   for (const test of all)
-    if (always && promisesIn(test)) selection.add(test, "proves a promise of the README");
+    if (always && promisesIn(test)) selection.add(test, "proves a promise of SECURITY.md");
   if (paths === null)
     return selection.everything("the commit that the change begins at is not in this clone");
   for (const path of paths) if (beginsWith(path, OF_EVERYTHING)) selection.everything(`${path} has changed`);
@@ -172,7 +172,7 @@ function textOf(file) {
   return texts.get(file);
 }
 
-/** Whether it proves a promise that the README makes. */
+/** Whether it proves a promise that SECURITY.md makes. */
 function promisesIn(test) {
   return /\bpromised\(/.test(textOf(test) ?? "");
 }

@@ -162,6 +162,12 @@ export const commands: CommandEntry[] = [
     load: async () => (await import("./codex/setup-codex.js")).defineSetup,
   },
   {
+    name: "demo",
+    summary: "watch a scripted model find and fix a bug in a sandbox, without an account",
+    load: async () => (await import("./demo/demo-command.js")).defineDemo,
+    printsEvents: true,
+  },
+  {
     name: "doctor",
     summary: "check that this machine can run brig, and say how to fix what is wrong",
     load: async () => (await import("./commands/doctor.js")).defineDoctor,

@@ -261,7 +261,9 @@ export const configSchema = z.object({
   agents: agentsSchema.prefault({}).describe("Agents that a session starts, and their roles"),
   egress: egressSchema
     .optional()
-    .describe("Rules for requests to the hosts of an allow-list, and secrets for them: see docs/network.md"),
+    .describe(
+      "Rules for requests to the hosts of an allow-list, and secrets for them: see docs/request-rules.md",
+    ),
   images: imagesSchema.prefault({}).describe("Images of tasks, for `brig batch`"),
   prices: pricesSchema
     .default({})

@@ -7,7 +7,7 @@ export const setupSchema = z.object({
     .array(z.string())
     .default([])
     .describe(
-      "A program and its arguments, run in the sandbox of a new session before its first call: see docs/network.md",
+      "A program and its arguments, run in the sandbox of a new session before its first call: see docs/setup.md",
     ),
   network: networkSetting
     .optional()

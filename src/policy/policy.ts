@@ -102,7 +102,7 @@ export const policySchema = z
     egress: egressSchema
       .optional()
       .describe(
-        "Rules for requests to the hosts of an allow-list, and secrets for them: see docs/network.md",
+        "Rules for requests to the hosts of an allow-list, and secrets for them: see docs/request-rules.md",
       ),
   })
   .superRefine((policy, context) => {

@@ -77,7 +77,7 @@ export interface SandboxOptions {
   egressProxy?: string | undefined;
   /**
    * Rules for requests to the hosts of an allow-list, and secrets that are put into requests outside of the sandbox,
-   * see docs/network.md. Commands find a placeholder for each secret in their environment. Error: `usage.invalid`
+   * see docs/request-rules.md. Commands find a placeholder for each secret in their environment. Error: `usage.invalid`
    * with the network full.
    */
   egress?: EgressSettings | undefined;

@@ -31,7 +31,7 @@ function normalised(text: string): string[] {
     .map((line) => line.trimEnd());
 }
 
-/** The output with an `…` wherever the README has one, as far as the lines around it are the same. */
+/** The output with an `…` wherever the page has one, as far as the lines around it are the same. */
 function abridged(output: readonly string[], shown: readonly string[]): string[] {
   const lines: string[] = [];
   let at = 0;
@@ -46,9 +46,9 @@ function abridged(output: readonly string[], shown: readonly string[]): string[]
   return [...lines, ...output.slice(at)];
 }
 
-it("the README shows what npm run demo:allow-list prints: the receipt, the proof and the attempts to reach hosts", async () => {
-  const readme = readFileSync(join(packageRoot, "README.md"), "utf8");
-  const [, section = ""] = /npm run demo:allow-list[\s\S]*?^```console\n([\s\S]*?)^```/m.exec(readme) ?? [];
+it("the page on the network shows what npm run demo:allow-list prints: the receipt, the proof and the attempts to reach hosts", async () => {
+  const page = readFileSync(join(packageRoot, "docs/network.md"), "utf8");
+  const [, section = ""] = /npm run demo:allow-list[\s\S]*?^```console\n([\s\S]*?)^```/m.exec(page) ?? [];
   const shown = normalised(section);
   expect(shown.length).toBeGreaterThan(20);
   await using home = await temporaryDirectory();

@@ -14,6 +14,14 @@ import { withReason } from "../support/skip-reasons.js";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
 
+/** The calls of brig in the README, but for those that need a registry, a browser, or a model that is none of a script. */
+const readmeCalls = [
+  ...(await readFile(join(root, "README.md"), "utf8")).matchAll(/^brig (?<call>\S.*?) +#/gm),
+]
+  .map(({ groups: { call = "" } = {} }) => call)
+  .filter((call) => !/^view|^image build| --agent model | -- npm ci$/.test(call))
+  .map((call) => [...call.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ""));
+
 interface LockEntry {
   dev?: boolean;
   hasInstallScript?: boolean;
@@ -96,6 +104,36 @@ describe("the package that is published", () => {
     const argv = onTestRuntime(["exec", "-C", workspace, "--", "echo", "from the package"]);
     expect((await execa(installed.program, argv)).stdout).toBe("from the package");
   });
+
+  installTest(
+    "runs what the README tells a reader to run, in a directory with one small project",
+    async ({ installed, workspace }) => {
+      await using home = await temporaryDirectory();
+      const project = (test: string) => JSON.stringify({ scripts: { test } });
+      await writeFile(join(workspace, "package.json"), project("true"));
+      const script = join(home.path, "breaks-the-tests.yaml");
+      const call = `printf %s '${project("false")}' > package.json`;
+      await writeFile(
+        script,
+        JSON.stringify({
+          steps: [{ calls: [{ shell: { command: ["sh", "-c", call] } }] }, { text: "Done." }],
+        }),
+      );
+      const env = { BRIG_HOME: home.path, CODEX_HOME: home.path };
+      for (const argv of readmeCalls) {
+        const scripted = argv[0] === "run" ? ["run", "--script", script, ...argv.slice(1)] : argv;
+        const done = await execa(installed.program, onTestRuntime(scripted), {
+          ...{ cwd: workspace, env, stdin: "ignore", reject: false },
+        });
+        expect([argv.join(" "), done.exitCode], done.stderr).toEqual([argv.join(" "), 0]);
+        // The first session without copy-on-write has broken them for those that follow.
+        if (argv.join(" ") === "run make the tests pass")
+          await writeFile(join(workspace, "package.json"), project("true"));
+      }
+      expect(await readFile(join(workspace, "package.json"), "utf8")).toBe(project("false"));
+      expect(readmeCalls.length).toBeGreaterThan(10);
+    },
+  );
 
   installTest("runs no program of the workspace on the host", async ({ installed, workspace }) => {
     await writeFile(join(workspace, ".env"), "NODE_OPTIONS=--require=./evil.cjs\n");

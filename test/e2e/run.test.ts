@@ -2,7 +2,6 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type BrigOptions, brig, containersOf } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";
@@ -451,11 +450,7 @@ describe("brig run refuses", () => {
 
 describe("the demo", () => {
   it("ends with what changed, the figures and the line for a real model, and leaves nothing behind", async () => {
-    const done = await execa(process.execPath, [join(root, "scripts/demo.mjs")], {
-      env: { BRIG_HOME: home },
-      reject: false,
-      stdin: "ignore",
-    });
+    const done = await brig(["demo"], { env: { BRIG_HOME: home } });
     expect(done.exitCode).toBe(0);
     expect(done.stdout).toContain("--- a/src/money.js\n+++ b/src/money.js\n@@ -28,10 +28,11 @@");
     expect(done.stdout).toMatch(/^session start +\d+ ms/m);
@@ -466,12 +461,34 @@ describe("the demo", () => {
     expect(done.stdout).toContain("OPENAI_API_KEY=");
   });
 
-  it("is ended by ctrl-C in order", async () => {
-    const running = execa(process.execPath, [join(root, "scripts/demo.mjs")], {
-      env: { BRIG_HOME: home },
-      reject: false,
-      stdin: "ignore",
+  it("prints events alone with --json, and the figures in the last one", async () => {
+    const { stdout, exitCode } = await brig(["demo", "--json"], { env: { BRIG_HOME: home } });
+    const events = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(events[0]).toMatchObject({ type: "thread.started" });
+    expect(events.at(-1)).toEqual({
+      type: "demo.ended",
+      session_file: expect.stringContaining(home),
+      start_ms: expect.any(Number),
+      tool_calls: 7,
+      median_call_ms: expect.any(Number),
+      patch: expect.stringContaining("+  const cent = Math.sign(cents);"),
     });
+    expect(exitCode).toBe(0);
+  });
+
+  it.each([[], ["--json"]])("says what is missing where there is no engine: demo %s", async (...flags) => {
+    const env = { BRIG_HOME: home, DOCKER_HOST: "unix:///proc/nonexistent.sock" };
+    const done = await brig(["demo", ...flags], { env });
+    expect(done.exitCode).toBe(125);
+    expect(done.stdout + done.stderr).toMatch(/engine/);
+    expect(done.stdout).not.toMatch(/In figures|demo\.ended/);
+  });
+
+  it("is ended by ctrl-C in order", async () => {
+    const running = brig(["demo"], { env: { BRIG_HOME: home } });
     let stderr = "";
     running.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk.toString();

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { parse as parseToml } from "smol-toml";
@@ -24,6 +24,7 @@ const documents = [
   .map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 
 const readme = documents[0]?.text ?? "";
+const repository: string = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).homepage;
 
 function blocksOf(text: string, language: string): string[] {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(
@@ -135,29 +136,40 @@ describe("the programs in all documents", () => {
 });
 
 describe("the README", () => {
-  const calls = callsIn(readme);
+  const page = documents.find(({ name }) => name === "docs/commands.md")?.text ?? "";
+  const calls = [...callsIn(readme), ...callsIn(page)];
 
-  it("says what it is, how to install it, three commands and how it looks, before what it promises and how fast it is", () => {
+  it("says what it is, how it looks, how to install it and three commands, before what it promises and where more is", () => {
     const parts = [
       "# brig",
-      "## Install",
-      "npm install --global brigbox",
-      "## Three commands",
       "(docs/interactive.svg)",
+      "npm run demo",
+      "npm test",
+      "## Install",
+      "npm install --global .",
+      "brig exec -- npm test",
+      `brig run "make`,
+      "## Modes",
       "## What is promised",
-      "## Figures",
+      "## More",
     ];
     const places = parts.map((part) => readme.indexOf(part));
     expect(places[0]).toBe(0);
+    expect(places).not.toContain(-1);
     expect(places).toEqual(places.toSorted((a, b) => a - b));
   });
 
-  it("has calls to look at", () => {
-    expect(calls.length).toBeGreaterThan(20);
+  it("is read in a few minutes", () => {
+    expect(readme.trimEnd().split("\n").length).toBeLessThanOrEqual(130);
   });
 
-  it("shows the loop with OpenAI, with a model of this machine, in CI, and interactively", () => {
-    expect(readme).toMatch(/^export OPENAI_API_KEY=/m);
+  it("has calls to look at", () => {
+    expect(callsIn(readme).length).toBeGreaterThan(15);
+    expect(calls.length).toBeGreaterThan(40);
+  });
+
+  it("shows, with the page of all commands, the loop with OpenAI, with a model of this machine, in CI, and interactively", () => {
+    expect(page).toMatch(/^export OPENAI_API_KEY=/m);
     expect(calls).toContainEqual(["run", expect.stringMatching(/^\w/)]);
     expect(calls).toContainEqual(expect.arrayContaining(["run", "model_provider=ollama"]));
     expect(calls).toContainEqual(expect.arrayContaining(["run", "--json", "-o"]));
@@ -175,7 +187,23 @@ describe("the README", () => {
 
   it("names every document", () => {
     const others = documents.map(({ name }) => name).filter((name) => name !== "README.md");
-    expect(others.filter((name) => !readme.includes(`(${relative(".", name)})`))).toEqual([]);
+    const isNamed = (name: string) =>
+      [name, `${repository}/blob/main/${name}`].some((to) => readme.includes(`(${to})`));
+    expect(others.filter((name) => !isNamed(name))).toEqual([]);
+  });
+});
+
+describe("a page about the network", () => {
+  const entrance = documents.find(({ name }) => name === "docs/network.md")?.text ?? "";
+  const [, list = ""] = /^\| page \| what is in it \|\n((?:\|.*\n)+)/m.exec(entrance) ?? [];
+  const pages = [...list.matchAll(/\]\(([a-z-]+\.md)\)/g)].map(([, name]) => `docs/${name}`);
+
+  it.each(["docs/network.md", ...pages])("begins with an example: %s", (page) => {
+    expect(documents.find(({ name }) => name === page)?.text).toMatch(/^# .+\n\n```(?:sh|toml)\n/);
+  });
+
+  it("is found from the entrance", () => {
+    expect(pages.length).toBe(9);
   });
 });
 

@@ -57,7 +57,7 @@ describe.skipIf(differs("runner.unkillable"))(
             answersTo(opening, engine),
             answersTo(opening, forgetfulEngine(engine)),
           ]);
-          // The engine begins every process as root, so root inside can end it before it is a bridge. It says so in the README.
+          // The engine begins every process as root, so root inside can end it before it is a bridge. SECURITY.md says so.
           if (user !== "0:0") expect(answers).toEqual(new Set(["refused"]));
           expect(unprotected).toContain("killed");
         },

@@ -6,8 +6,14 @@ import { loadConfig } from "../../../../src/config/settings/load-config.js";
 import type { EgressSettings } from "../../../../src/policy/egress/egress-schema.js";
 import { openTestSandbox, temporaryDirectory } from "../../../support/sandbox.js";
 
-const page = readFileSync(fileURLToPath(new URL("../../../../docs/network.md", import.meta.url)), "utf8");
-const examples = [...page.matchAll(/^```toml\n([\s\S]*?)^```/gm)].map(([, block = ""]) => block);
+/** What has an example of settings for the network. */
+const pages = ["request-rules", "secrets", "aws-keys", "setup", "canaries"];
+const examples = pages.flatMap((name) => {
+  const file = fileURLToPath(new URL(`../../../../docs/${name}.md`, import.meta.url));
+  return [...readFileSync(file, "utf8").matchAll(/^```toml\n([\s\S]*?)^```/gm)].map(
+    ([, block = ""]) => block,
+  );
+});
 
 const keys = { Version: 1, AccessKeyId: "AKIAREALREALREALREAL", SecretAccessKey: "the-real-key-of-nobody" };
 /** The programs that examples read secrets from, as they are called there. */
@@ -18,6 +24,7 @@ const programs = {
 
 /** What each example gives to commands, by the table that it is about. */
 const variables = {
+  "[[egress.rules]]": [],
   "egress.secrets.": ["GITHUB_TOKEN"],
   "egress.aws_keys.": ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
   "[setup]": [],
@@ -25,7 +32,7 @@ const variables = {
 };
 
 it.each(Object.entries(variables))(
-  "the example of docs/network.md with %s is in force in a sandbox",
+  "the example with %s in the pages about the network is in force in a sandbox",
   async (table, names) => {
     const blocks = examples.filter((block) => block.includes(table));
     expect(blocks).toHaveLength(1);
@@ -50,6 +57,6 @@ it.each(Object.entries(variables))(
   },
 );
 
-it("every example of docs/network.md is tried here", () => {
+it("every example of those pages is tried here", () => {
   expect(examples).toHaveLength(Object.keys(variables).length);
 });
