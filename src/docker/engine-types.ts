@@ -205,7 +205,7 @@ export interface Engine extends EngineConnection {
   statPath(id: string, path: string, options?: { signal?: AbortSignal }): Promise<StatedPath | null>;
   /** The events of a container that the engine has seen since its own start. */
   containerEvents(id: string, options?: { signal?: AbortSignal }): Promise<ContainerEvent[]>;
-  /** The differences from the image. Those in volumes and in memory are not included. */
+  /** The differences from the image, except in volumes and in memory. */
   containerChanges(id: string, options?: { signal?: AbortSignal }): Promise<ContainerChange[]>;
   /** The standard streams of the container's main program. Nothing is lost if attached before the start. */
   attachContainer(id: string): Promise<EngineStream>;
