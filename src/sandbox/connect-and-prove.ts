@@ -93,7 +93,7 @@ export async function openEgressOf(
     return opened;
   } catch (error) {
     signal?.throwIfAborted();
-    // A canary whose file cannot be written also fails with `usage.invalid`.
+    // `usage.invalid` means that the file of a canary cannot be written.
     if (isBrigError(error, "sandbox.gone") || isBrigError(error, "usage.invalid")) throw error;
     throw new BrigError(
       "a list of allowed hosts cannot be enforced here: brig cannot listen in the sandbox",

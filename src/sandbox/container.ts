@@ -31,7 +31,7 @@ interface ContainerOptions {
   keep: boolean;
   warn: Warn;
   /**
-   * The directory and the process to record the sandbox for, so that `brig gc` can remove it after a crash. Null
+   * The home directory and the owner of the sandbox's record, by which `brig gc` can remove it after a crash. Null
    * for a container of a workspace's tree, which has a record of its own.
    */
   recordFor: { brigHome: string; owner: Owner; about: SandboxAbout } | null;

@@ -84,7 +84,7 @@ export interface SpawnOptions {
   callId?: string | undefined;
 }
 
-/** The end of a spawned process. */
+/** The way in which a spawned process ended. */
 export interface ExitStatus {
   exitCode: number;
   signal: NodeJS.Signals | null;

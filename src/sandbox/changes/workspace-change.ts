@@ -59,7 +59,7 @@ export interface WorkspaceDiff {
   notEntered: number;
 }
 
-/** Options for making changes of a sandbox on the host. */
+/** Options for applying changes of a sandbox to the host's files. */
 export interface ApplyOptions {
   /** Only these paths, and what is below them: relative to the workspace, or absolute. Default: all. */
   paths?: readonly string[] | undefined;
@@ -137,7 +137,7 @@ export interface ForkChange {
   kind: "add" | "update" | "delete";
 }
 
-/** The changes that were made since a fork was made. */
+/** All changes since a fork was made. */
 export interface ForkDiff {
   /** The changed files in the order of the paths' bytes. */
   files: ForkChange[];

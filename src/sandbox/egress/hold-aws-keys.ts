@@ -17,7 +17,7 @@ const printedKeys = z.object({
   AccessKeyId: z.string(),
   SecretAccessKey: z.string(),
   SessionToken: z.string().min(1).nullish(),
-  /** The end of keys that expire: a time in ISO 8601. */
+  /** Only keys that expire have it: a time in ISO 8601. */
   Expiration: z
     .string()
     .refine((text) => !Number.isNaN(Date.parse(text)))

@@ -9,7 +9,7 @@ export interface UserGitConfig {
   settings: readonly GitSetting[];
 }
 
-/** The paths of the system's configuration; the path was compiled into git. */
+/** Possible paths of the system's configuration. The one that git uses was compiled into it. */
 const SYSTEM_FILES = [
   "/etc/gitconfig",
   "/usr/local/etc/gitconfig",

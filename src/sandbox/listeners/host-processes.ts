@@ -15,7 +15,7 @@ export class HostProcesses {
     this.#proc = procDirectory;
   }
 
-  /** The working directories of the processes that have each socket. Its relative name was looked up there, unless they have moved. */
+  /** The working directories of the processes that have each socket: its relative name was looked up there, unless they have moved. */
   directoriesOfSockets(): Map<string, BytePath[]> {
     const directories = new Map<string, BytePath[]>();
     for (const process of this.#own()) {

@@ -133,7 +133,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   };
 }
 
-/** The parts of the host that git needs besides the roots. */
+/** Files and directories of the host that git needs besides the roots. */
 async function outerRepository(
   request: SandboxRequest,
   { roots, workspace }: { roots: readonly Root[]; workspace: string | null },

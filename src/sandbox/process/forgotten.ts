@@ -12,7 +12,7 @@ interface Watched {
   opened: OpenedSandbox;
   /** The pool that it is of, which is told of once. */
   pool: object | null;
-  /** The number when it was opened: an allow-list has channels of its own, and a pool waits for the end of its sandboxes. */
+  /** The count of pending calls when it was opened: an allow-list has channels of its own, and a pool waits for the end of its sandboxes. */
   pending: number;
   closedFirst: number;
   /** The number of channels at the last look. */

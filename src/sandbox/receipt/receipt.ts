@@ -12,7 +12,7 @@ export interface Receipt {
    * proper answer.
    */
   incomplete: "time" | "closed" | "gone" | "kept" | "failed" | null;
-  /** The fate of the commits that were made with `git: "branch"`. */
+  /** The arrival on the host of the commits that were made with `git: "branch"`. */
   branch?: BranchArrival | undefined;
   /** The changes in a copy-on-write workspace, if they were kept. The library keeps only what `snapshot` is asked for. */
   changes?: KeptChanges | undefined;

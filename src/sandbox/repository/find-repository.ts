@@ -21,7 +21,7 @@ export interface Surroundings {
   workspace: string;
   /** The directories that the sandbox sees anyway. */
   visible: readonly string[];
-  /** The users whose files are trusted: the ids of who runs brig, and of the workspace's owner. */
+  /** The users whose files are trusted: the ids of the user who runs brig, and of the workspace's owner. */
   owners: readonly number[];
 }
 

@@ -8,7 +8,7 @@ const MAX_OUTPUT_BYTES = 16 * 1024;
 const SHOWN_LINES = 20;
 const SHOWN_CHARS = 4000;
 
-/** The end of a set-up. */
+/** The way in which a set-up ended. */
 export interface SetupEnd {
   exitCode: number;
   timedOut: boolean;

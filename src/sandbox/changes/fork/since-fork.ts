@@ -32,7 +32,7 @@ const MAX_TARGET_BYTES = 4096;
 /** The state of a path; null if nothing is there, undefined if it is the host's. */
 export type StateOf = (path: Buffer) => PresentState | null | undefined;
 
-/** The changes that were made since the fork was made, in the order of the paths. */
+/** All changes since the fork was made, in the order of the paths. */
 export async function changesSinceFork(
   { changes, point, withoutRepository }: Fork,
   { paths, signal }: ForkPathOptions,

@@ -36,7 +36,7 @@ export function bundleVariables(image: Readonly<Record<string, string>>): Record
     ...Object.fromEntries(ADDED_VARIABLES.map((name) => [name, AUTHORITY])),
     WGETRC: wgetrc,
     APT_CONFIG: aptConfig,
-    // The part before the colon is PHP's own directories, which an empty name stands for.
+    // PHP's own directories come before the colon. An empty name stands for them.
     PHP_INI_SCAN_DIR: `${php}:${PHP_DIRECTORY}`,
   };
 }
