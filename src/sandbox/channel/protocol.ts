@@ -46,7 +46,7 @@ export const FrameType = {
 /** The exit status of the runner when its lease is over. */
 export const LEASE_OVER_STATUS = 70;
 
-/** The runner's exit statuses when commands have taken too much of the machine's memory that counts for no container. The limits follow. */
+/** The runner's exit statuses when commands have taken too much of the machine that counts for no container. The limits follow. */
 export const ExcessStatus = { locks: 71, unread: 72, orphans: 73, sockets: 74 } as const;
 
 export const MOST_LOCKS = 40_000;
