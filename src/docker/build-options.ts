@@ -1,4 +1,4 @@
-/** How an image is built. */
+/** Settings for building an image. */
 export interface BuildOptions {
   tag: string;
   dockerfile?: string;

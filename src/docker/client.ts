@@ -39,7 +39,7 @@ export interface Client {
   readonly product: "docker" | "podman";
   readonly apiVersion: string;
   /**
-   * What the engine says about itself (`/info`), if it was asked for that at the same time as for its version. The request is made in API version
+   * The engine's answer about itself (`/info`), if it was requested at the same time as its version. The request is made in API version
    * `newestApi`, because the engine's own is not known yet. An older Docker refuses it, so this promise may reject. Podman answers whatever version
    * a request names. Its answer is used, because a second one would take hundreds of milliseconds on Debian: each time, Podman asks the package
    * manager which packages its programs are from.

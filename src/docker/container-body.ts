@@ -19,7 +19,7 @@ export interface ContainerBody {
   Healthcheck?: { Test: string[] };
   /** The engine sets up no network. The runtime creates an empty one with a loopback interface. */
   NetworkDisabled?: boolean;
-  /** Where the engine mounts a new volume each. */
+  /** Paths at which the engine mounts a new volume each. */
   Volumes?: Record<string, object>;
   HostConfig: HostConfig;
 }
@@ -66,7 +66,7 @@ export interface Mount {
   VolumeOptions?: {
     NoCopy?: boolean;
     Labels?: Record<string, string>;
-    /** Without a source: a volume that the engine makes for this container alone, and that goes with it. */
+    /** If the mount has no source, the engine makes a volume for this container alone and removes it with the container. */
     DriverConfig?: { Name: "local"; Options: { type: string; device: string; o: string } };
   };
 }

@@ -9,7 +9,7 @@ import { type Endpoint, parseEndpoint, unixEndpoint } from "./endpoint.js";
 /** An address where an engine may listen. */
 export interface Candidate {
   endpoint: Endpoint;
-  /** What names the address, for messages, e.g. `DOCKER_HOST`. */
+  /** The source of the address, for messages, e.g. `DOCKER_HOST`. */
   origin: string;
   /** The user chose this engine: if it does not answer, no other one is tried. */
   isChosen: boolean;
@@ -18,7 +18,7 @@ export interface Candidate {
 /** One way to find engines; it returns the best candidates first. */
 export type EngineSource = (env: Environment) => Promise<Candidate[]>;
 
-/** In the order in which they are tried. */
+/** The sources in the order in which they are tried. */
 export const engineSources: readonly EngineSource[] = [
   dockerHost,
   dockerContext,

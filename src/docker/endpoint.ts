@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
 
-/** Where an engine listens. `address` is the usual spelling, e.g. `unix:///var/run/docker.sock`. */
+/** The place where an engine listens. `address` is the usual spelling, e.g. `unix:///var/run/docker.sock`. */
 export type Endpoint =
   | { kind: "unix"; address: string; socketPath: string }
   | { kind: "tcp"; address: string; host: string; port: number; tls: TlsFiles | null };

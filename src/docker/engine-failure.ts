@@ -124,7 +124,7 @@ function unreachable(cause: unknown, context: { doing: string; address: string }
   );
 }
 
-/** What to do if no engine is to blame, because brig could not open a connection at all; null otherwise. */
+/** Advice for the case that brig could not open a connection at all, so that no engine is to blame; null in other cases. */
 export function hintOnDescriptors(causes: readonly unknown[]): string | null {
   const lacks = causes.some((cause) => ["EMFILE", "ENFILE"].includes(errnoOf(cause) ?? ""));
   return lacks ? "allow more open files, for example with: ulimit -n 4096" : null;

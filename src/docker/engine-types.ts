@@ -11,7 +11,7 @@ export interface EngineInfo {
   version: string;
   /** The API version that brig uses, 1.41 to 1.44 unless the engine requires a newer one. */
   apiVersion: string;
-  /** As Docker names it: "amd64", "arm64". */
+  /** The architecture by Docker's name for it: "amd64", "arm64". */
   arch: string;
   os: string;
   kernel: string;
@@ -88,7 +88,7 @@ export interface ImageSummary {
   tags: string[];
   sizeBytes: number;
   createdAt: Date;
-  /** When it got a name, or the same name again; null if the engine does not say. */
+  /** The last time at which it got a name, or the same name again; null if the engine does not say. */
   lastTaggedAt: Date | null;
   labels: Record<string, string>;
   arch: string;
@@ -104,7 +104,7 @@ export interface ImageSummary {
 
 /** One step in which an image was made. */
 export interface ImageLayer {
-  /** In seconds since 1970. */
+  /** The time in seconds since 1970. */
   createdAt: number;
   createdBy: string;
   bytes: number;
@@ -131,9 +131,9 @@ export interface DiskUsage {
 
 type StoredObject<Name> = Name & {
   labels: Record<string, string>;
-  /** Without data that it shares with others. */
+  /** The size without data that it shares with others. */
   ownBytes: number;
-  /** How many containers use it, stopped ones included. */
+  /** The number of containers that use it, stopped ones included. */
   containers: number | null;
 };
 
@@ -185,7 +185,7 @@ export interface Engine extends EngineConnection {
   /** Null if there is no such container. */
   inspectContainer(id: string, options?: { signal?: AbortSignal }): Promise<ContainerState | null>;
   inspectCreated(id: string): Promise<CreatedContainer>;
-  /** How large the files are that a container has made or changed, sparse ones in full. Null if the engine does not say. */
+  /** The size of all files that a container has made or changed, sparse ones in full. Null if the engine does not say. */
   writtenBytes(id: string, options?: { signal?: AbortSignal }): Promise<number | null>;
   /** Lists containers, stopped ones too, that have all these labels ("name" or "name=value"). */
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
@@ -198,14 +198,14 @@ export interface Engine extends EngineConnection {
    */
   readArchive(id: string, path: string, options?: { signal?: AbortSignal }): Promise<Readable | null>;
   /**
-   * What the engine says of one path in a container without reading it: `mode` has the permission bits, setuid, setgid
+   * The engine's description of one path in a container, without reading it: `mode` has the permission bits, setuid, setgid
    * and sticky. A link at its end is not followed. Null if there is no such path, or if the engine does not say. Error:
    * `engine.failed` if there is no such container.
    */
   statPath(id: string, path: string, options?: { signal?: AbortSignal }): Promise<StatedPath | null>;
-  /** What the engine has seen of a container since its own start. */
+  /** The events of a container that the engine has seen since its own start. */
   containerEvents(id: string, options?: { signal?: AbortSignal }): Promise<ContainerEvent[]>;
-  /** What differs from the image, in volumes and memory nothing. */
+  /** The differences from the image, except in volumes and in memory. */
   containerChanges(id: string, options?: { signal?: AbortSignal }): Promise<ContainerChange[]>;
   /** The standard streams of the container's main program. Nothing is lost if attached before the start. */
   attachContainer(id: string): Promise<EngineStream>;

@@ -1,4 +1,4 @@
-/** How an engine that runs without root says so. It may add fields behind a comma. */
+/** The security option of an engine that runs without root. The engine may add fields behind a comma. */
 export const ROOTLESS = "name=rootless";
 
 /** A rootless engine runs as root of its own user namespace, and may not change kernel settings. */

@@ -28,7 +28,7 @@ export class SharedBufferAgent extends http.Agent {
 /** False stops reading until the stream wants more. */
 function deliver(socket: Socket, bytes: Buffer): boolean {
   const isSharing = sharing.has(socket);
-  // Without a listener a stream keeps what it is given, so it needs a copy.
+  // A stream that has no listener keeps the bytes it is given, so it needs a copy.
   if (isSharing && (!socket.readableFlowing || socket.readableLength > 0))
     return socket.push(Buffer.from(bytes));
   socket.emit("data", isSharing ? bytes : Buffer.from(bytes));

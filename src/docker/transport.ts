@@ -7,7 +7,7 @@ import { SharedBufferAgent, shareBufferOf } from "./shared-buffer-agent.js";
 /** Field names of `query` and `body` are the Engine API's own. */
 interface ApiRequest {
   method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
-  /** Without the version prefix, e.g. `/containers/create`. */
+  /** The path without the version prefix, e.g. `/containers/create`. */
   path: string;
   /** Default: the API version of the connection. Podman's own API has other versions than Docker's. */
   version?: string | undefined;
@@ -55,7 +55,7 @@ export function openTransport(
     },
     async json(request, signal) {
       const reply = await readWhole(await stream(request, signal), signal);
-      // Where Docker sends no body, Podman may send an empty line.
+      // Podman may send an empty line where Docker sends no body.
       return reply.trim() === "" ? null : JSON.parse(reply);
     },
     upgrade: (request, signal) => upgraded(open, request, signal),
@@ -67,7 +67,7 @@ type Open = (request: ApiRequest, headers?: http.OutgoingHttpHeaders) => ClientR
 /** Connections are not reused, so a restarted engine never shows as a reset connection. */
 function opener(endpoint: Endpoint, prefix: string): Open {
   const isSecure = endpoint.kind === "tcp" && endpoint.tls !== null;
-  // Without TLS there is no name to verify, and Node would take milliseconds to look for one.
+  // There is no name to verify if TLS is not used, and Node would take milliseconds to look for one.
   const plain = { servername: "" };
   const where =
     endpoint.kind === "unix"

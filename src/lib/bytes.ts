@@ -25,10 +25,10 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   tib: 1024 ** 4,
 };
 
-/** What `parseBytes` takes, after "must be". */
+/** Words for the texts that `parseBytes` accepts, to follow "must be" in a message. */
 export const SIZE_WORDS = "a size such as 50GB or 512MiB";
 
-/** `50GB` (powers of 1000) or `1.5GiB` (powers of 1024). Null for anything else, a number without a unit included. */
+/** Reads `50GB` (powers of 1000) or `1.5GiB` (powers of 1024). Null for anything else, a number without a unit included. */
 export function parseBytes(text: string): number | null {
   const [, number = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,6})?) ?([kmgt]i?b|b)$/i.exec(text.trim()) ?? [];
   const factor = UNIT_BYTES[unit.toLowerCase()];

@@ -36,7 +36,7 @@ export type LockOutcome = { kind: "held"; lock: FileLock } | { kind: "busy"; hol
 export interface LockOptions {
   /** Default: this process. */
   currentProcess?: CurrentProcess | undefined;
-  /** How long to wait for the holder to release it. Default: 0. */
+  /** The time to wait for the holder to release it. Default: 0. */
   waitMs?: number | undefined;
   /** Holders of unknown state, e.g. on other machines, count as dead after this time. Default: never. */
   presumedDeadAfterMs?: number | undefined;
@@ -169,7 +169,7 @@ async function isLiving({ lockFile, owner }: LockHolder, search: HolderSearch): 
   const { currentProcess, presumedDeadAfterMs } = search;
   const state = await ownerState(owner, currentProcess.processes);
   if (state === "gone") return false;
-  // Without a start time, the living process may be another one that reuses the id.
+  // If there is no start time, the living process may be another one that reuses the id.
   const isCertain = state === "alive" && owner.startedAt !== null;
   return isCertain || presumedDeadAfterMs === undefined || !isOlder(lockFile, presumedDeadAfterMs);
 }

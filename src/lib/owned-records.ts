@@ -20,7 +20,7 @@ const ownedShape = object({
 });
 
 /**
- * What processes of this machine own as long as they live, each thing in a file of its own, in a directory that is the
+ * Records of things that processes of this machine own as long as they live, each in a file of its own, in a directory that is the
  * user's alone. Files that cannot be read are left out; those of processes that have ended are removed.
  */
 export class OwnedRecords<T extends object> {
@@ -48,7 +48,7 @@ export class OwnedRecords<T extends object> {
     return async () => await removeFile(join(this.#directory, name));
   }
 
-  /** Those of processes that live, in no order. */
+  /** The records of living processes, in no order. */
   async list(): Promise<(T & { pid: number })[]> {
     const processes = await readHostProcesses(hostname());
     const living: (T & { pid: number })[] = [];
@@ -61,7 +61,7 @@ export class OwnedRecords<T extends object> {
       const { owner: _, ...rest } = parsed as Record<string, unknown>;
       const value = readOrNull(this.#shape, rest);
       const state = await ownerState(owned.owner, processes);
-      // Where nothing can be removed, as on a disk mounted read-only, the list is right without that.
+      // If nothing can be removed, as on a disk mounted read-only, the list is right all the same.
       if (state === "gone") await removeFile(path).catch(() => undefined);
       if (state === "alive" && value !== null) living.push({ ...value, pid: owned.owner.pid });
     }

@@ -13,7 +13,7 @@ export interface Owner {
   host: string;
 }
 
-/** What this machine can say about processes. */
+/** Facts about processes that this machine can provide. */
 export interface HostProcesses {
   host: string;
   /** Null on a machine without /proc. */

@@ -38,7 +38,7 @@ function firstFault(bytes: Uint8Array): string {
   return "invalid utf-8 sequence";
 }
 
-/** How many bytes from `at` on belong to one valid character (Unicode, table 3-7). */
+/** The number of bytes from `at` on that belong to one valid character (Unicode, table 3-7). */
 function sequenceAt(bytes: Uint8Array, at: number): { validBytes: number; isWhole: boolean } {
   const lead = bytes[at] ?? 0;
   const isLead = lead < 0x80 || (lead >= 0xc2 && lead < 0xf5);

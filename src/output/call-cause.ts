@@ -1,8 +1,8 @@
 import { formatBytes } from "../lib/bytes.js";
 
 /**
- * What is known of why a command failed. Each is a fact that the kernel or brig has counted while it ran, and none is
- * a guess from its output. What could also be another command's is not given.
+ * A known reason why a command failed. Each is a fact that the kernel or brig has counted while it ran, and none is
+ * a guess from its output. A fact that could also be about another command is not given.
  */
 export type CallCause =
   /** The kernel killed a process of it, because the sandbox had reached its memory limit. Null: the size is unknown. */
@@ -27,7 +27,7 @@ export type CallCause =
 export interface FullPlace {
   path: string;
   lacks: "bytes" | "files";
-  /** How many bytes or files there can be at all. */
+  /** The most bytes or files that there can be at all. */
   limit: number;
   /** It was full when the command began, and files came or went there meanwhile. */
   wasFull: boolean;

@@ -4,7 +4,7 @@ import { HeadAndTail, withoutCutCharacters } from "./head-and-tail.js";
 
 const LINE_FEED = 0x0a;
 
-/** How much is kept of an output for a model or a program: 1 MiB. */
+/** The part of an output that is kept for a model or a program: 1 MiB. */
 export const KEPT_OUTPUT_BYTES = 1024 * 1024;
 
 /**

@@ -11,7 +11,7 @@ import {
 import { textEnd, textStart } from "./cut-text.js";
 import type { OutputPart } from "./output-part.js";
 
-/** How much of an output a model receives. One token counts as four bytes. */
+/** The amount of an output that a model receives. One token counts as four bytes. */
 export interface TruncationPolicy {
   mode: "tokens" | "bytes";
   limit: number;

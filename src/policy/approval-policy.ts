@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { suggest } from "../lib/suggest.js";
 
-/** As on the command line. strictness.ts says which is stricter. */
+/** The approval policies by the names that the command line takes. strictness.ts says which is stricter. */
 export const APPROVAL_POLICIES = ["untrusted", "on-failure", "on-request", "never"] as const;
 
 export const granularSchema = z.strictObject({
@@ -14,10 +14,10 @@ export const granularSchema = z.strictObject({
   }),
 });
 
-/** When a person is asked about a command, and when it is refused instead. */
+/** Decides when a person is asked about a command, and when it is refused instead. */
 export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number] | GranularPolicy;
 
-/** Which kinds of questions are asked; the others are refused. */
+/** The kinds of questions that are asked; the others are refused. */
 export type GranularPolicy = z.infer<typeof granularSchema>;
 
 export type ApprovalPolicyParse =

@@ -1,11 +1,11 @@
 import { normalPattern, patternCovers, patternsOf } from "./hosts/host-pattern.js";
 import { PUBLIC } from "./hosts/host-presets.js";
 
-/** What a sandbox may reach. The hosts of an allow-list are in the normal spelling of `normalPattern`. */
+/** The network access of a sandbox. The hosts of an allow-list are in the normal spelling of `normalPattern`. */
 export type NetworkScope =
   | { kind: "none" }
   | { kind: "full" }
-  /** `learns`: what programs reach is turned into a proposal for a shorter list. */
+  /** `learns`: the hosts that programs reach are turned into a proposal for a shorter list. */
   | { kind: "allowlist"; hosts: readonly string[]; learns?: true | undefined };
 
 export type NetworkParse = { kind: "parsed"; network: NetworkScope } | { kind: "refused"; reason: string };
@@ -54,7 +54,7 @@ function parseHosts(text: string): { kind: "parsed"; hosts: string[] } | { kind:
   return { kind: "parsed", hosts };
 }
 
-/** In the format of `parseNetwork`. */
+/** Describes the network in the format of `parseNetwork`. */
 export function describeNetwork(network: NetworkScope): string {
   if (network.kind !== "allowlist") return network.kind;
   if (network.learns !== true) return `${ALLOWLIST}${network.hosts.join(",")}`;

@@ -9,9 +9,9 @@ import { type Policy, policySchema } from "./policy.js";
 import { policyDirectory } from "./policy-directory.js";
 import { refusedPolicyFile } from "./refused-policy-file.js";
 
-/** What the text of a policy is. */
+/** The outcome of reading the text of a policy. */
 export type PolicyReading =
-  /** `document` has what the text itself says, and what it takes over from the mode `base`, if it extends one. */
+  /** `document` has the settings of the text itself, and those of the mode `base`, if the text extends one. */
   | { kind: "valid"; policy: Policy; document: unknown; base: SandboxMode | null }
   | { kind: "invalid"; problems: readonly PolicyProblem[]; cause: unknown }
   | { kind: "not-toml"; line: number; column: number; reason: string; cause: unknown };

@@ -1,6 +1,6 @@
-/** How the sandbox made a command fail. */
+/** The reason why a command failed because of the sandbox. */
 export interface SandboxDenial {
-  /** Also `EAI_AGAIN` for a name that could not be resolved, and `SIGSYS` for a system call. */
+  /** The errno, also `EAI_AGAIN` for a name that could not be resolved, and `SIGSYS` for a system call. */
   errno: string;
   /** The line of the command's output that shows it. For people, and not to be trusted. May be empty. */
   evidence: string;
@@ -20,7 +20,7 @@ interface Sign {
   words: RegExp;
 }
 
-/** What programs print for an errno, the clearest first. */
+/** The words that programs print for an errno, the clearest first. */
 const signs: readonly Sign[] = [
   { errno: "EROFS", words: /read-only file system|\berofs\b/i },
   { errno: "EPERM", words: /operation not permitted|\beperm\b/i },
@@ -28,7 +28,7 @@ const signs: readonly Sign[] = [
   { errno: "EPERM", words: /seccomp|landlock|sandbox|failed to write file/i },
 ];
 
-/** What programs print without a network. */
+/** The words that programs print when they have no network. */
 const networkSigns: readonly Sign[] = [
   { errno: "ENETUNREACH", words: /network is (?:unreachable|down)|no route to host|\benetunreach\b/i },
   {

@@ -27,7 +27,7 @@ export interface SessionAuthority {
 }
 
 /**
- * What a sub-session could do beyond its parent, as texts for people; empty if nothing. Settings that cannot
+ * The powers that a sub-session would have beyond its parent, as texts for people; empty if none. Settings that cannot
  * be compared, such as two custom policies, count as more.
  */
 export function excessOver(parent: SessionAuthority, child: SessionAuthority): readonly string[] {

@@ -76,7 +76,7 @@ export function compareNetworks(network: NetworkScope, other: NetworkScope): Str
   return isWithinOther ? "stricter" : "incomparable";
 }
 
-/** How freely something happens: 0 never, 1 after a question, 2 always. */
+/** The freedom to do something: 0 never, 1 after a question, 2 always. */
 type Freedom = 0 | 1 | 2;
 
 /** Always in the same order, so that two policies can be compared element by element. */
@@ -96,7 +96,7 @@ interface Situation {
   isRestricted: boolean;
 }
 
-/** How freely a command starts, and leaves the sandbox. Of the model's choices the freer one counts. */
+/** The freedom of a command to start, and to leave the sandbox. If the model has a choice, the freer one counts. */
 function commandFreedom(situation: Situation & { risk: CommandRisk }): [start: Freedom, outside: Freedom] {
   const decide = (isEscalationAsked: boolean) =>
     decideCommand({ ...situation, isEscalationAsked, canEscalate: true });
@@ -124,7 +124,7 @@ function outside(
 }
 
 /**
- * How freely a tool that needs approval may be called, in each mode, and whether a server may ask the user
+ * The freedom to call a tool that needs approval, in each mode, and whether a server may ask the user
  * something.
  */
 function serverFreedomsOf({ policy, modes }: Approvals): Freedom[] {

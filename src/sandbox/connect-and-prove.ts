@@ -20,7 +20,7 @@ import { requireStatx } from "./proof/require-statx.js";
 import { WrongKernel } from "./proof/right-kernel.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 
-/** How long to try to reopen a broken stream; a shorter lease shortens it. */
+/** The time spent on trying to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
 
 interface StartedSandbox {
@@ -93,7 +93,7 @@ export async function openEgressOf(
     return opened;
   } catch (error) {
     signal?.throwIfAborted();
-    // Of a canary whose file cannot be written.
+    // `usage.invalid` means that the file of a canary cannot be written.
     if (isBrigError(error, "sandbox.gone") || isBrigError(error, "usage.invalid")) throw error;
     throw new BrigError(
       "a list of allowed hosts cannot be enforced here: brig cannot listen in the sandbox",

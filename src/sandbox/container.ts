@@ -31,7 +31,7 @@ interface ContainerOptions {
   keep: boolean;
   warn: Warn;
   /**
-   * Where and for which process to record the sandbox, so that `brig gc` can remove it after a crash. Null
+   * The home directory and the owner of the sandbox's record, by which `brig gc` can remove it after a crash. Null
    * for a container of a workspace's tree, which has a record of its own.
    */
   recordFor: { brigHome: string; owner: Owner; about: SandboxAbout } | null;
@@ -60,7 +60,7 @@ export class SandboxContainer {
   #id: string | undefined;
   #attached: EngineStream | undefined;
   #isDiscarded = false;
-  /** How many times it was started from here. */
+  /** The number of times that it was started from here. */
   #starts = 0;
   #hasToldOfPause = false;
   /** The engine may have created it, but has not said so, or it could not be removed. */
@@ -181,8 +181,8 @@ export class SandboxContainer {
   }
 
   /**
-   * Those that no other session has mounted or is about to mount. The engine's answer is out of date as soon as it is given, so
-   * what others have recorded is read afterwards, and nothing is waited for between that and the removal.
+   * Removes the placeholders that no other session has mounted or is about to mount. The engine's answer is out of date as
+   * soon as it is given, so the records of others are read afterwards, and nothing is waited for between that and the removal.
    */
   async #removePlaceholders(placeholders: Placeholders): Promise<void> {
     const lookedFor = new Set<string>();

@@ -8,13 +8,13 @@ import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandb
 import type { SandboxOptions } from "./sandbox-options.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
 
-/** What a sandbox is opened with besides its options. The package does not export it: the command line and tests choose these. */
+/** Settings of a sandbox besides its options. The package does not export them: the command line and tests choose them. */
 export interface Surroundings {
   /** Default: that of this process. */
   environment?: Environment | undefined;
   /** A volume to mount at /.brig instead of this version's toolbox, with another build of the runner. */
   toolboxVolume?: string | undefined;
-  /** How the names of an allow-list are looked up. Default: as the host's own programs do it. */
+  /** Looks up the names of an allow-list. Default: as the host's own programs do it. */
   resolve?: Resolve | undefined;
 }
 

@@ -11,7 +11,7 @@ export const LABELS = {
   lease: "brig.lease",
   /** The placeholder directories created on the host, as a JSON array of paths. */
   placeholders: "brig.placeholders",
-  /** Of a container that is made only to read the files of its image, and is never started. */
+  /** The label of a container that is made only to read the files of its image, and is never started. */
   imageFiles: "brig.image-files",
 } as const;
 

@@ -65,7 +65,7 @@ export interface OpenedSandbox {
   diagnose: SandboxContainer["diagnose"];
   /**
    * Starts the container again after everything in it has ended, and proves the policy again. Only for a
-   * sandbox that outlives its processes. What was opened first must not be used any more.
+   * sandbox that outlives its processes. The earlier sandbox must not be used any more.
    */
   restart(): Promise<OpenedSandbox>;
   warn: Warn;
@@ -76,19 +76,19 @@ export function closeFirst(sandbox: Pick<OpenedSandbox, "closedFirst">, resource
   sandbox.closedFirst = [...(sandbox.closedFirst ?? []), resource];
 }
 
-/** How a sandbox is started, besides what it is to be. */
+/** Options for the start of a sandbox, besides its settings. */
 export interface StartOptions
   extends Pick<
     SandboxOptions,
     "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onEgress" | "egressProxy" | "onWarning"
   > {
-  /** May still be connecting. */
+  /** The engine, which may still be connecting. */
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
   toolboxVolume?: string | undefined;
-  /** How the names of an allow-list are looked up. Default: as the host's own programs do it. */
+  /** Looks up the names of an allow-list. Default: as the host's own programs do it. */
   resolve?: Resolve | undefined;
-  /** What the engine has said of the image, if it was asked already. */
+  /** The engine's description of the image, if it was asked already. */
   inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */
   keepsChanges?: boolean | undefined;
@@ -260,7 +260,7 @@ function withoutWitnesses(plan: SandboxPlan): SandboxPlan {
   return { ...plan, overlay: plan.overlay && { ...plan.overlay, witnesses: [] } };
 }
 
-/** Where the policy keeps commands from writing to the workspace, its repository is as read-only as the rest. */
+/** Whether commands may write to the repository. If the policy makes the workspace read-only, its repository is so as well. */
 function writesRepository(
   settings: SandboxSettings,
 ): settings is SandboxSettings & { workspace: string; branch: SessionBranch } {

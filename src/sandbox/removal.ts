@@ -14,12 +14,12 @@ type RemovingEngine = Pick<
  * the limit: the next attempt waits for the same removal.
  */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
-/** How long a runner that was asked to end may take. Having the engine kill it takes longer. */
+/** The time that a runner may take to end after it was asked to. Having the engine kill it takes longer. */
 const END_GRACE_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
-/** How long to wait for any other answer. A busy engine takes seconds. */
+/** The time to wait for any other answer. A busy engine takes seconds. */
 const ANSWER_LIMIT_MS = 30_000;
-/** How long a container may take to appear after a create request that got no answer. */
+/** The time that a container may take to appear after a create request that got no answer. */
 const CREATE_GRACE_MS = 5_000;
 const POLL_EVERY_MS = 100;
 

@@ -6,12 +6,12 @@ import type { SandboxMode } from "../policy/modes.js";
 import type { SandboxLimits } from "../policy/policy.js";
 import type { Snapshot } from "./changes/workspace-change.js";
 
-/** How a sandbox sees a workspace. */
+/** The way in which a sandbox sees a workspace. */
 export type WorkspaceKind = "bind" | "overlay" | "none";
 
 export const WORKSPACE_KINDS: readonly WorkspaceKind[] = ["bind", "overlay", "none"];
 
-/** What commands may do with the repository in the workspace. */
+/** The access of commands to the repository in the workspace. */
 export type GitAccess = "protected" | "branch";
 
 export const GIT_ACCESSES: readonly GitAccess[] = ["protected", "branch"];
@@ -52,8 +52,8 @@ export interface SandboxOptions {
    */
   unprotected?: readonly string[] | undefined;
   /**
-   * Whom commands run as, `UID:GID`. Default: whoever runs this process. Error: `usage.invalid` with a policy that names
-   * somebody itself, as danger-full-access does.
+   * The user that commands run as, `UID:GID`. Default: the user who runs this process. Error: `usage.invalid` with a policy that names
+   * a user itself, as danger-full-access does.
    */
   user?: string | undefined;
   /** Default "brig/base". Any Linux image serves. */
@@ -96,7 +96,7 @@ export interface SandboxOptions {
   /** Aborting cancels the start and removes what it has created. */
   signal?: AbortSignal | undefined;
   /**
-   * How many sandboxes this process may start on the engine at the same time. Default: twice the number of
+   * The number of sandboxes that this process may start on the engine at the same time. Default: twice the number of
    * cores.
    */
   maxStartsAtOnce?: number | undefined;

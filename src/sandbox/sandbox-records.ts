@@ -41,15 +41,15 @@ const placeholdersShape: Shape<readonly { path: string; ino: string | null }[]> 
   strictObject({ path: stringLike(/^\//), ino: nullable(string) }),
 );
 
-/** What `brig ps` says of a sandbox. */
+/** The description of a sandbox that `brig ps` shows. */
 const aboutShape = object({
   /** A mode, or the path of a policy file. */
   mode: string,
-  /** As `--network` takes it. */
+  /** The network in the form that `--network` takes. */
   network: string,
   image: string,
   workspace: nullable(string),
-  /** In ISO 8601. */
+  /** The time in ISO 8601. */
   createdAt: string,
 });
 export type SandboxAbout = Shaped<typeof aboutShape>;
@@ -109,7 +109,7 @@ export function writeRecord(brigHome: string, record: SandboxRecord): void {
   renameSync(temporary, join(directory, fileOf(record)));
 }
 
-/** On a disk that is full, the file is made and stays empty. */
+/** Removes the file if it cannot be written whole: on a full disk it is made and stays empty. */
 function withoutRest(file: string, write: () => void): void {
   try {
     write();
@@ -152,7 +152,7 @@ export function recordedNow(brigHome: string): SandboxRecord[] {
 function readRecordNow(file: string): SandboxRecord | null {
   let opened: number | undefined;
   try {
-    // Without waiting for a writer, if somebody has put a FIFO there.
+    // The open does not wait for a writer, if somebody has put a FIFO there.
     opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = fstatSync(opened);
     if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) return null;
@@ -164,7 +164,7 @@ function readRecordNow(file: string): SandboxRecord | null {
   }
 }
 
-/** Whether this owner has certainly ended. Of one on another machine that is never known; `here`, this very process, says which machine this is. */
+/** Whether this owner has certainly ended, which is never known of one on another machine. `here` is this very process. */
 export function hasEnded(owner: Owner, here: Owner): boolean {
   if (owner.host !== here.host) return false;
   return owner.bootId !== here.bootId || !hasProcess(owner.pid);
@@ -235,7 +235,7 @@ export async function reclaimPlaceholders(
   return removed;
 }
 
-/** For a warning: the record is needed only if this process is killed. */
+/** The error for a warning: the record is needed only if this process is killed. */
 export function notRecorded(brigHome: string, cause: unknown): BrigError {
   return new BrigError(
     `the sandbox cannot be recorded in ${JSON.stringify(brigHome)}: ${systemReason(cause)}`,

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { CallCause } from "../output/call-cause.js";
 
-/** How to run one command. Durations are in milliseconds, sizes in bytes. */
+/** Options for running one command. Durations are in milliseconds, sizes in bytes. */
 export interface ExecOptions {
   /** Absolute path inside the sandbox. Default: the workspace, or `/` without one. */
   cwd?: string | undefined;
@@ -24,13 +24,13 @@ export interface ExecOptions {
    * as the sandbox.
    */
   endsTree?: boolean | undefined;
-  /** Of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
+  /** The id of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
   callId?: string | undefined;
   /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
   encoding?: "utf8" | "buffer" | undefined;
 }
 
-/** What a command did. A non-zero exit, a timeout or a missing program is a value here, not an error. */
+/** The outcome of a command. A non-zero exit, a timeout or a missing program is a value here, not an error. */
 export interface ExecResult<Output = string> {
   /** The exit code; 128 + n when signal n ended it; 124 on timeout; 127 not found; 126 not executable. */
   exitCode: number;
@@ -50,7 +50,7 @@ export interface ExecResult<Output = string> {
   outOfMemory: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
-  /** What is known of why it failed; empty if nothing is, and of a command that did not fail. */
+  /** Known reasons for the failure. Empty if it succeeded or no reason is known. */
   causes: readonly CallCause[];
   /** CPU time and peak memory of the command and the children it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
@@ -62,7 +62,7 @@ export interface PtySize {
   cols: number;
 }
 
-/** How to start a process. Options with the name of one of `ExecOptions` mean the same. */
+/** Options for starting a process. An option that `ExecOptions` has as well means the same. */
 export interface SpawnOptions {
   cwd?: string | undefined;
   env?: Readonly<Record<string, string | undefined>> | undefined;
@@ -80,11 +80,11 @@ export interface SpawnOptions {
    * long as the sandbox.
    */
   endsTree?: boolean | undefined;
-  /** Of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
+  /** The id of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
   callId?: string | undefined;
 }
 
-/** How a spawned process ended. */
+/** The way in which a spawned process ended. */
 export interface ExitStatus {
   exitCode: number;
   signal: NodeJS.Signals | null;
@@ -92,7 +92,7 @@ export interface ExitStatus {
   outOfMemory: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
-  /** What is known of why it failed; empty if nothing is, and of a command that did not fail. */
+  /** Known reasons for the failure. Empty if it succeeded or no reason is known. */
   causes: readonly CallCause[];
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
@@ -103,13 +103,13 @@ export interface ExitStatus {
 /** Why a program could not be started. */
 export interface StartFailure {
   /**
-   * What failed: creating a process, its streams, entering its directory, executing it, or the request
+   * The step that failed: creating a process, its streams, entering its directory, executing it, or the request
    * itself. "none" means that it was killed before it could start.
    */
   stage: "none" | "fork" | "streams" | "cwd" | "exec" | "request";
   /** The Linux name of the reason, such as "ENOENT". */
   errno: string;
-  /** For people; the wording may change. */
+  /** A text for people; the wording may change. */
   message: string;
 }
 
@@ -123,19 +123,19 @@ export interface SandboxProcess {
   /** Resolves when the process has ended and its output is complete, at most 250 ms after the process. */
   readonly exit: Promise<ExitStatus>;
   /**
-   * Without a signal: ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
-   * is gone. With a signal: sends it to the process group (with a pty: to the foreground group).
+   * If no signal is given, ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
+   * is gone. Otherwise sends the signal to the process group (with a pty: to the foreground group).
    */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Only with a pty. */
+  /** Changes the size of the terminal. Only with a pty. */
   resize(size: PtySize): void;
 }
 
-/** How to make a port of the sandbox reachable. */
+/** Options for making a port of the sandbox reachable. */
 export interface ForwardOptions {
   /** The port of this machine's 127.0.0.1. Default: 0, which is any that is free. */
   hostPort?: number | undefined;
-  /** How long a connection waits for a server in the sandbox that does not listen yet. Default: 5000. */
+  /** The time that a connection waits for a server in the sandbox that does not listen yet. Default: 5000. */
   waitForServerMs?: number | undefined;
 }
 
@@ -145,7 +145,7 @@ export interface ForwardedPort extends AsyncDisposable {
   readonly sandboxPort: number;
   /** The port of this machine's 127.0.0.1. */
   readonly port: number;
-  /** For a server that speaks HTTP. */
+  /** The address of the port for a server that speaks HTTP. */
   readonly url: string;
   /** Ends the connections that are open, too. */
   close(): Promise<void>;
@@ -190,7 +190,7 @@ export interface DirectoryEntry {
   type: FileType;
 }
 
-/** How to resolve paths. */
+/** Options for resolving paths. */
 export interface PathOptions {
   /**
    * Fail with `file.symlink` when a name in the path is a symbolic link, even one that is put there
@@ -200,11 +200,11 @@ export interface PathOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Which part of a file to read. */
+/** The part of a file to read, and a limit of its size. */
 export interface ReadOptions extends PathOptions {
   /** Default: 0. */
   offsetBytes?: number | undefined;
-  /** How much to read; the file may end earlier. Default: to the end of the file. */
+  /** The number of bytes to read; the file may end earlier. Default: to the end of the file. */
   lengthBytes?: number | undefined;
   /** Refuse a larger file with `file.too-large`. Default: 256 MiB, and no limit with an explicit length. */
   maxBytes?: number | undefined;
@@ -225,7 +225,7 @@ export interface FileWrite {
   mode?: number | undefined;
 }
 
-/** How many of several writes succeeded. */
+/** The outcome of several writes. */
 export interface WritesDone {
   /** The number of files written, counted from the first. */
   written: number;
@@ -233,7 +233,7 @@ export interface WritesDone {
   failure: unknown;
 }
 
-/** How to list a directory. */
+/** Options for listing a directory. */
 export interface ListOptions {
   /** Called with some entries at a time, for directories of any size. The result is then empty. */
   onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
@@ -248,7 +248,7 @@ export interface ListOptions {
 export interface SandboxFiles {
   /** Reads a regular file. Refuses a FIFO, device, socket or directory at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
-  /** As `read` of a part, but if that begins in a hole of a sparse file, returns the data after the hole. */
+  /** Works like `read` of a part, but if that begins in a hole of a sparse file, returns the data after the hole. */
   readPastHole(
     path: string,
     options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
@@ -260,10 +260,10 @@ export interface SandboxFiles {
   stat(path: string, options?: PathOptions & { followSymlinks?: boolean }): Promise<FileStat>;
   /** Lists a directory, unsorted, without `.` and `..`. The path may be bytes: it need not be UTF-8. */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
-  /** With `recursive`, as `mkdir -p`. */
+  /** Makes a directory; with `recursive`, works like `mkdir -p`. */
   mkdir(path: string, options?: PathOptions & { recursive?: boolean; mode?: number }): Promise<void>;
   /** Replaces an existing file, as rename(2) does. */
   rename(from: string, to: string, options?: PathOptions): Promise<void>;
-  /** With `recursive` removes a whole tree. A missing path is an error unless `force`. */
+  /** Removes what is at the path, with `recursive` a whole tree. A missing path is an error unless `force`. */
   remove(path: string, options?: PathOptions & { recursive?: boolean; force?: boolean }): Promise<void>;
 }

@@ -34,7 +34,7 @@ export function sandboxFrom(opened: OpenedSandbox): Sandbox {
   return construct(opened);
 }
 
-/** What a sandbox was made of. Not exported by the package. */
+/** The parts that a sandbox was made of. Not exported by the package. */
 export function openedSandboxOf(sandbox: Sandbox): OpenedSandbox {
   return openedIn(sandbox);
 }
@@ -44,16 +44,16 @@ export function openedSandboxOf(sandbox: Sandbox): OpenedSandbox {
  * `await using`. If this process dies, the container ends by itself when its lease runs out.
  *
  * Errors of every method: `sandbox.gone` (with a `reason`) when the container has ended, `protocol.invalid`
- * when its runner was tampered with. What a command does is never an error.
+ * when its runner was tampered with. Nothing that a command does is an error.
  */
 export class Sandbox {
   /** The session's id, also on the container's `brig.session` label. */
   readonly id: string;
   readonly containerId: string;
-  /** What the kernel said about the policy before the first command ran. */
+  /** The kernel's answers about the policy, from before the first command ran. */
   readonly proof: Proof;
   readonly image: string;
-  /** Where commands start: the workspace at the host's own path, or `/` without one. */
+  /** The directory in which commands start: the workspace at the host's own path, or `/` without one. */
   readonly workingDirectory: string;
   readonly files: SandboxFiles;
   /** Replaces the sandbox's secrets by asterisks, as in the output of its commands. Null without secrets. */
@@ -166,7 +166,7 @@ export class Sandbox {
     return new Sandbox(await (await loadChanges()).forkSandbox(this.#opened, options));
   }
 
-  /** What was changed in this fork since it was made. Error: `workspace.invalid` if it is none. */
+  /** The changes in this fork since it was made. Error: `workspace.invalid` if the sandbox is no fork. */
   async changesSinceFork(options: changes.ForkPathOptions = {}): Promise<changes.ForkDiff> {
     refuseUnknownOptions(options, known.forkPathOptionNames, { of: "sandbox.changesSinceFork" });
     return await (await loadChanges()).diffOfFork(this.#opened, options);
@@ -227,7 +227,7 @@ export class Sandbox {
     setNetwork(this.#opened, network);
   }
 
-  /** As `onEgress`, from now on. Without an allow-list it is never called. */
+  /** Calls the listener like `onEgress`, from now on. It is never called if there is no allow-list. */
   watchEgress(listener: EgressListener, options?: WatchEgressOptions): void {
     watchEgress(this.#opened, listener, options);
   }
@@ -264,7 +264,7 @@ export class Sandbox {
     return this.#closing;
   }
 
-  /** As `close`, but a failure is a warning, not to hide an error that is being thrown. */
+  /** Works like `close`, but a failure is a warning, not to hide an error that is being thrown. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#closeOrWarn();
   }

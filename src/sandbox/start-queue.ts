@@ -5,14 +5,14 @@ import { pause } from "../lib/time/pause.js";
 /** More at once would only make the first start as slow as the last: the engine is at its limit. */
 const AT_ONCE_FOR_EACH_CORE = 2;
 
-/** After this the next may close too, so that an engine that does not answer blocks nobody. */
+/** The time after which the next sandbox may close too, so that an engine that does not answer blocks nobody. */
 const LONGEST_TURN_MS = 1_000;
 
-/** By direction and engine address, since a program may connect to an engine several times. */
+/** The gates by direction and engine address, since a program may connect to an engine several times. */
 const gates = new Map<string, Gate>();
 
 export interface StartLimit {
-  /** How many sandboxes this process may start at a time on the engine. Default: twice the cores. */
+  /** The number of sandboxes that this process may start at a time on the engine. Default: twice the cores. */
   maxStartsAtOnce?: number | undefined;
   signal?: AbortSignal | undefined;
 }

@@ -178,7 +178,7 @@ function ofAnother({ name }: VolumeSummary): SweptObject {
   return { id: name, sessionId: null, verdict: "unrecorded", removed: false };
 }
 
-/** By toolbox. The volume with the files comes first: its name is a prefix of the others' names. */
+/** Groups volumes by toolbox. The volume with the files comes first: its name is a prefix of the others' names. */
 function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   for (const { name, labels } of volumes.toSorted((a, b) => a.name.length - b.name.length))
@@ -229,7 +229,7 @@ async function sweepSessionVolumes(
 ): Promise<SweptObject[]> {
   const volumes = await engine.listVolumes([label, LABELS.session]);
   const swept: SweptObject[] = [];
-  // Of a copy-on-write workspace the name of the merged one sorts before those of its layers.
+  // The name of the merged volume of a copy-on-write workspace sorts before the names of its layers.
   for (const volume of volumes.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const verdict = await judgeSessionVolume(volume, options);
     const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);

@@ -13,7 +13,7 @@ export interface TarFile {
   content: Uint8Array;
 }
 
-/** An uncompressed tar stream. Without times or owners, so that equal files give equal bytes. */
+/** An uncompressed tar stream. It has neither times nor owners, so that equal files give equal bytes. */
 export function packTar(files: Iterable<TarFile>): Readable {
   const tar = pack();
   for (const { path, mode, content } of files) {
@@ -103,9 +103,9 @@ export async function readTarFile(archive: string, path: string): Promise<Buffer
 /** An entry of a tar stream that somebody else made. Nothing about it has been checked. */
 export interface ReceivedEntry {
   kind: "file" | "directory" | "symbolic-link" | "hard-link" | "special";
-  /** As it stands in the archive. */
+  /** The path as it is written in the archive. */
   path: string;
-  /** Of a link; null for everything else. */
+  /** The target of a link; null for everything else. */
   target: string | null;
   sizeBytes: number;
   mode: number;

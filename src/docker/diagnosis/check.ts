@@ -6,11 +6,11 @@ export interface Check {
   /** "fail": brig cannot keep its promises here. "warn": it can, but something should be improved. */
   status: "ok" | "warn" | "fail";
   found: string;
-  /** What to do; null if nothing needs to be done. */
+  /** Advice for the user; null if nothing needs to be done. */
   advice: string | null;
 }
 
-/** Without `problem` the check is ok. */
+/** Makes a check, which is ok unless there is a `problem`. */
 export function check(
   about: { id: string; title: string; found: string },
   problem?: { status: "warn" | "fail"; advice: string } | undefined,

@@ -2,7 +2,7 @@ import type { EngineHealth, EngineInfo } from "../engine-types.js";
 import { isRootless } from "../rootless.js";
 import { type Check, check } from "./check.js";
 
-/** What a rootless Docker says that cannot set limits, because it is no service of systemd, which would set them for it. */
+/** Driver that a rootless Docker reports if it cannot set limits, because it does not run as a service of systemd, which would set them. */
 const NO_DRIVER = "none";
 
 /** Whether nothing can limit the engine's containers, whatever the kernel can do for root. */
@@ -48,7 +48,7 @@ export function checkLimits(info: EngineInfo, { limits }: EngineHealth): Check {
   const list = (chosen: string[]) => (chosen.length === 0 ? "none" : chosen.join(", "));
   const found = list(names.filter(([, isThere]) => isThere).map(([name]) => name));
   if (missing.length === 0) return check({ ...about, found });
-  // Without a count of swap a sandbox opens all the same, and its proof says so.
+  // A sandbox opens even if the kernel does not count swap, and its proof says so.
   const isVital = missing.some((name) => name !== "swap");
   return check(
     { ...about, found: `${found}; missing: ${list(missing)}` },

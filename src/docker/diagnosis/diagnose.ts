@@ -6,9 +6,9 @@ import { checkAdvisories } from "./advisories.js";
 import { type Check, check } from "./check.js";
 import { checkCgroups, checkLimits } from "./control-groups.js";
 
-/** Below it the engine may fail to start containers. */
+/** With less free space than this, the engine may fail to start containers. */
 const scarceBytes = 1024 ** 3;
-/** Below it a large image may fill the disk. */
+/** With less free space than this, a large image may fill the disk. */
 const lowBytes = 5 * scarceBytes;
 const tolerableSkewMs = 5_000;
 

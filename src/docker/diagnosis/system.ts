@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { errnoOf } from "../../lib/errno.js";
 
-/** What determines how to install or start an engine on this machine. */
+/** Facts about this machine that determine how to install or start an engine on it. */
 export interface System {
   platform: NodeJS.Platform;
   /** `ID` and `ID_LIKE` of os-release, e.g. ["ubuntu", "debian"]; empty on other systems than Linux. */

@@ -10,7 +10,7 @@ import { type FreeSpace, freeSpace, isThisMachine } from "./this-machine.js";
 export const FULL_DISK_BYTES = 16 * 1024 ** 2;
 /** Below this, even a small file has no room. */
 const NO_BYTES = 1024 ** 2;
-/** Whoever waits for the error of a failed call waits this much longer, at most. */
+/** The time by which the report of a failed call may be delayed at most, to measure the free space. */
 const MEASURING_MS = 2000;
 
 const HINT = "make room for the engine: brig gc, brig image prune, docker system prune";
@@ -89,7 +89,7 @@ function sentence(measured: Measured | null): string {
     space.files === 0
       ? `there can be no more files in ${path}`
       : `${formatBytes(space.bytes)} are free in ${path}`;
-  // What was written until then may have been removed again.
+  // The engine may have removed again what it had written until it failed.
   if (hasRoom(space)) return `the disk of the container engine had no room for that: ${free} now`;
   const isFull = space.bytes < NO_BYTES || space.files === 0;
   return `the disk of the container engine is ${isFull ? "" : "almost "}full: ${free}`;

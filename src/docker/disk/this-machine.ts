@@ -25,7 +25,7 @@ export async function readMeminfo(): Promise<Map<string, number>> {
 
 export interface FreeSpace {
   bytes: number;
-  /** How many more files there can be; null where the file system has no limit. */
+  /** The number of files that can still be made; null if the file system has no limit. */
   files: number | null;
 }
 

@@ -6,11 +6,11 @@ import type { Engine } from "../engine-types.js";
 import { isMemoryVolume } from "./memory-volumes.js";
 
 interface ContainerVolumes {
-  /** That these volumes were made for a container, which is called by its id, or by its name if Podman did not say the id. */
+  /** Notes the volumes that were made for a container. `container` is its id, or its name if Podman did not say the id. */
   remember(container: string, volumes: readonly string[]): void;
-  /** Before a container is removed: asks Podman for its volumes if they were made by another process, or if the id was not known. */
+  /** Call it before a container is removed. Asks Podman for its volumes if another process made them or if the id was not known. */
   find(container: string, options?: { signal?: AbortSignal }): Promise<void>;
-  /** After it is gone. Error: the engine's, and then it can be called again. */
+  /** Removes the volumes. Call it after the container is gone. Error: the engine's, and then it can be called again. */
   remove(container: string): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export function containerVolumes(
 
 const withMounts = object({ Name: string, Mounts: nullish(array(object({ Name: nullish(string) }))) });
 
-/** Only those that were made for this container: others could be mounted in it too. */
+/** The volumes that were made for this container alone: others could be mounted in it too. */
 function memoryVolumesOf(inspected: Shaped<typeof withMounts>): string[] {
   const name = nameOf(inspected);
   return (inspected.Mounts ?? [])

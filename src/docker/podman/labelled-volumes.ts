@@ -5,9 +5,9 @@ import type { ContainerBody, Engine } from "../engine-types.js";
 import { OWN_API } from "./own-api.js";
 
 interface LabelledVolumes {
-  /** Before the container is created. */
+  /** Makes the volumes. Call it before the container is created. */
   create(body: ContainerBody): Promise<void>;
-  /** After the container is created. */
+  /** Gives the volumes their owner and mode. Call it after the container is created. */
   prepare(id: string, body: ContainerBody): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function labelledVolumes(
   };
 }
 
-/** Its volumes come first: that its program does not exist is noticed after them. */
+/** A refusal is ignored: Podman has prepared the volumes before it notices that the container's program does not exist. */
 async function ignoreRefusal(answer: Promise<unknown>): Promise<void> {
   try {
     await answer;

@@ -9,15 +9,15 @@ const pageBytes = 4096;
 /** The volumes of the container brig-1a2b are called brig-1a2b-memory-0, brig-1a2b-memory-1 and so on. */
 const SUFFIX = "-memory-";
 
-/** What takes the place of the tmpfs mounts of a request. */
+/** Mounts and volumes that replace the tmpfs mounts of a request. */
 export interface PodmanMemory {
-  /** Those that nobody can write to. */
+  /** Mounts to which nobody can write. */
   readOnly: PodmanMount[];
   volumes: MemoryVolume[];
 }
 
 interface MemoryVolume extends PodmanVolume {
-  /** Those of the volume's driver. */
+  /** The type and the options of the volume's driver. */
   driver: { type: "tmpfs"; device: "tmpfs"; o: string };
 }
 
@@ -88,7 +88,7 @@ function mountFlags(options: readonly string[]): string[] {
   return [...options.filter((option) => !option.includes("=")), "nocopy"];
 }
 
-/** Without the last one Podman would copy what the image has at the path. */
+/** The options end with `notmpcopyup`: otherwise Podman would copy the files that the image has at the path. */
 function readOnlyOptions(options: readonly string[]): string[] {
   return [...options.filter((option) => !/^(?:nr_inodes|uid|gid)=/.test(option)), "notmpcopyup"];
 }

@@ -13,7 +13,7 @@ import { withSeccompFile } from "./seccomp-file.js";
 
 type Containers = Pick<Engine, "createContainer" | "removeContainer" | "waitRemoved">;
 
-/** Of these calls Podman takes Docker's form. */
+/** Calls that Podman accepts in Docker's form. */
 type Docker = Pick<
   Engine,
   "removeContainer" | "waitRemoved" | "createVolume" | "listVolumes" | "removeVolume" | "inspectImage"
@@ -44,7 +44,7 @@ export function podmanContainers({ call }: Pick<Client, "call">, docker: Docker)
       await createMemoryVolumes(memory.volumes, { labels: body.Labels, engine: docker });
       const volumes = memory.volumes.map((volume) => volume.Name);
       const id = await withSeccompFile(spec, (inFile) => create(inFile, signal)).catch(async (error) => {
-        // Without them, a container that Podman is still about to create would get others, on the disk and without limits.
+        // If they were removed, a container that Podman is still about to create would get other ones, on the disk and without limits.
         if (!isDefiniteFailure(error)) own.remember(name, volumes);
         else await Promise.allSettled(volumes.map((volume) => docker.removeVolume(volume)));
         throw error;

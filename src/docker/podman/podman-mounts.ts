@@ -1,6 +1,6 @@
 import type { Mount } from "../engine-types.js";
 
-/** As the OCI runtime gets it. */
+/** A mount in the form that the OCI runtime receives. */
 export interface PodmanMount {
   destination: string;
   type: Mount["Type"] | "devpts" | "mqueue";

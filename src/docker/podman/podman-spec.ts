@@ -71,7 +71,7 @@ interface SpecOptions {
 
 const DEVICES = "/dev";
 
-/** What `/dev` is mounted with otherwise, and read-only: then nobody inside can replace a device. */
+/** The usual mounts of `/dev`, but read-only, so that nobody inside can replace a device. */
 const READ_ONLY_DEVICES: PodmanMount[] = [
   deviceMount(DEVICES, "tmpfs", ["ro", "nosuid", "noexec", "strictatime", "mode=755", "size=65536k"]),
   deviceMount("/dev/mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
@@ -81,7 +81,7 @@ function deviceMount(destination: string, type: PodmanMount["type"], options: st
   return { destination, type, source: type, options };
 }
 
-/** Podman makes these read-only of its own accord. Of all others that should be, it can only hide the contents: what is written goes nowhere. */
+/** Paths that Podman makes read-only of its own accord. Other read-only paths it can only hide: whatever is written to them is lost. */
 const READ_ONLY_ANYWAY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 const closable = [...READ_ONLY_ANYWAY, DEVICES];
 

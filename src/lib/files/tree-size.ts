@@ -2,7 +2,7 @@ import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface TreeSize {
-  /** What the files take on the disk. A file with several names counts once for each. */
+  /** The space that the files take on the disk. A file with several names counts once for each. */
   bytes: number;
   /** Files and directories, the top one not counted. */
   entries: number;

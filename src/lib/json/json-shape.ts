@@ -4,7 +4,7 @@
  */
 export type Shape<T> = (value: unknown, path: string) => T;
 
-/** What a shape returns. */
+/** The type of the value that a shape returns. */
 export type Shaped<S> = S extends Shape<infer T> ? T : never;
 
 /** The value is not what was expected. */

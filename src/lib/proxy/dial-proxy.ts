@@ -9,7 +9,7 @@ const HEAD_MAX_BYTES = 16_384;
 
 export type ProxyDialled =
   | { kind: "connected"; socket: Socket }
-  /** What the proxy answered. */
+  /** The proxy answered with this status. */
   | { kind: "refused"; status: number }
   /** The proxy could not be used. */
   | { kind: "failed"; errno: string };
@@ -101,7 +101,7 @@ function askHttp(
     createConnection: () => socket,
   });
   asked.once("connect", ({ statusCode = 0 }, _, head) => {
-    // What a server says first may come with the answer.
+    // The first bytes of a server that speaks first may come with the answer.
     if (head.length > 0) socket.unshift(head);
     settle(statusCode >= 200 && statusCode < 300 ? null : statusCode);
   });

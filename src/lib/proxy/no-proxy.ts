@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** What an entry of NO_PROXY names. */
+/** The hosts that an entry of NO_PROXY names. */
 type Entry = { port: number | null } & (
   | { kind: "all" }
   /** A domain, with all its subdomains. */
@@ -12,7 +12,7 @@ type Entry = { port: number | null } & (
 export class NoProxy {
   readonly #entries: readonly Entry[];
 
-  /** As curl reads it: names and addresses with commas or spaces between them. What cannot be read is left out. */
+  /** Reads the list as curl does: names and addresses, separated by commas or spaces. Entries that cannot be read are left out. */
   constructor(list: string) {
     this.#entries = list
       .toLowerCase()

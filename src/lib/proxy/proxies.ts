@@ -7,7 +7,7 @@ export type ProxyVariables = Readonly<Record<string, string | undefined>>;
 
 const NAMES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
-/** What one variable says; `address` is null if it is not the URL of a proxy. */
+/** The value of one variable; `address` is null if it is not the URL of a proxy. */
 export interface ConfiguredProxy {
   variable: string;
   address: ProxyAddress | null;
@@ -22,7 +22,7 @@ export interface Proxies {
 
 export const NO_PROXIES: Proxies = { http: null, https: null, noProxy: new NoProxy("") };
 
-/** Of a variable that is set in both, lower case counts, as for most programs. */
+/** Reads the proxies of the environment. If a variable is set in both cases, lower case counts, as for most programs. */
 export function readProxies(variables: ProxyVariables): Proxies {
   const firstOf = (...names: string[]): ConfiguredProxy | null => {
     const variable = names.flatMap((name) => [name, name.toUpperCase()]).find((name) => variables[name]);
@@ -37,7 +37,7 @@ export function readProxies(variables: ProxyVariables): Proxies {
   };
 }
 
-/** Those of the environment that name proxies. */
+/** The variables of the environment that name proxies. */
 export function proxyVariables(variables: ProxyVariables): ProxyVariables {
   const names = NAMES.flatMap((name) => [name, name.toUpperCase()]);
   return Object.fromEntries(names.map((name) => [name, variables[name]]));
@@ -52,7 +52,7 @@ export function proxyFor({ http, https, noProxy }: Proxies, url: URL): Configure
   return isTls ? https : http;
 }
 
-/** Without brackets. */
+/** The host of a URL, without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }

@@ -33,7 +33,7 @@ export function parseProxyAddress(text: string): ProxyAddress | null {
   };
 }
 
-/** For people and messages: without the user and the password. */
+/** The address for people and messages: without the user and the password. */
 export function describeProxy({ kind, host, port, usesTls }: ProxyAddress): string {
   const scheme = kind === "socks" ? "socks5" : usesTls ? "https" : "http";
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;

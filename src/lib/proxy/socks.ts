@@ -6,7 +6,7 @@ const NO_AUTHENTICATION = 0;
 const PASSWORD = 2;
 const CONNECT = 1;
 const NAME = 3;
-/** By the number of an answer (RFC 1928). */
+/** The errno for each answer, by the number of the answer (RFC 1928). */
 const ERRNOS: readonly string[] = [
   ...["", "EIO", "EACCES", "ENETUNREACH", "EHOSTUNREACH", "ECONNREFUSED", "ETIMEDOUT", "EOPNOTSUPP"],
 ];

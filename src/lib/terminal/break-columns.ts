@@ -2,7 +2,7 @@ import { displayWidth } from "./display-width.js";
 
 /** Created when it is first needed, since that takes seven milliseconds. */
 let segmenter: Intl.Segmenter | undefined;
-/** In UTF-16 units. The segmenter's time grows with the square of a text's length, so it gets pieces. */
+/** The length of a piece in UTF-16 units. The segmenter's time grows with the square of a text's length, so it gets pieces. */
 const PIECE_LENGTH = 1024;
 
 /** Rows of at most `columns` columns, at least one. No character is lost, not even a space. */
@@ -50,7 +50,7 @@ export function breakBetweenWords(text: string, columns: number): string[] {
   return [...rows, row];
 }
 
-/** After a space that no combining mark changes. */
+/** The place after a space that no combining mark changes. */
 const wordSeam = /(?<= )(?![\p{M}\u200d])/u;
 
 /** Wraps each line between words, with its indentation. Wider words are not broken. */

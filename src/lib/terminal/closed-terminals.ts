@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, statSync } from "node:fs";
 
 /**
- * When Node 20 ends it restores the settings of the terminals that it was started with, and aborts if one of them is gone: a closed window
- * or a lost connection would look like a crash. It leaves alone what is no longer open. To be called as the process exits.
+ * Node 20 restores the settings of the terminals that it was started with when it ends, and aborts if one of them is gone: a closed window
+ * or a lost connection would look like a crash. It leaves closed descriptors alone. To be called as the process exits.
  */
 export function closeGoneTerminals(): void {
   for (const descriptor of [0, 1, 2]) if (isGoneTerminal(descriptor)) closeSync(descriptor);

@@ -1,7 +1,7 @@
 import { looksDangerous } from "./dangerous-commands.js";
 import { isKnownSafe } from "./safe-commands.js";
 
-/** What a command could do, judging by its text. */
+/** The harm that a command could do, judging by its text. */
 export type CommandRisk =
   /** It only reads. */
   | "safe"

@@ -10,7 +10,7 @@ export const launchers: ReadonlySet<string> = new Set(
 
 const shells: ReadonlySet<string> = new Set(["ash", "bash", "dash", "ksh", "sh", "zsh"]);
 
-/** How deep scripts within scripts are searched. */
+/** The depth to which scripts within scripts are searched. */
 const MAX_DEPTH = 8;
 
 /** Some 25 nested substitutions. The parser reads the rest of the script again for each level. */
@@ -94,7 +94,7 @@ function scriptOf(name: string, args: readonly string[]): string | null {
   return shells.has(name) || name === "su" ? scriptArgument(args) : null;
 }
 
-/** What follows `-c`, which may be among other letters. */
+/** The argument after `-c`, a letter that may be combined with others. */
 function scriptArgument(args: readonly string[]): string | null {
   const flag = args.findIndex((arg) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg));
   return flag === -1 ? null : (args[flag + 1] ?? null);

@@ -35,7 +35,7 @@ const oneTaskPrograms = new Set(
 
 /**
  * The program and its subcommand, as in `git commit` or `npm run build`, or only a program with a single
- * purpose. Of all others the whole command: less of `python3 -c`, `git push` or `docker run` would allow
+ * purpose. For all others, it is the whole command: less of `python3 -c`, `git push` or `docker run` would allow
  * anything.
  */
 export function memorablePrefix(words: CommandWords): CommandWords {

@@ -82,7 +82,7 @@ const variable = z.string().refine((text) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(tex
   error: "must be the name of an environment variable",
 });
 
-/** What is decided about requests to the hosts of an allow-list. */
+/** The schema of the settings that decide about requests to the hosts of an allow-list. */
 function egressWith<Secret extends z.ZodType, AwsKeys extends z.ZodType>(secret: Secret, awsKeys: AwsKeys) {
   return z.strictObject({
     rules: z

@@ -4,9 +4,9 @@ import { policySchema } from "../policy.js";
 
 type Issue = z.core.$ZodIssue;
 
-/** What is wrong with a policy, in words for people. */
+/** A mistake in a policy, in words for people. */
 export interface PolicyProblem {
-  /** Such as `limits.pids` or `tmpfs[0].sizeMb`; empty for the whole policy. */
+  /** The setting, such as `limits.pids` or `tmpfs[0].sizeMb`; empty for the whole policy. */
   field: string;
   message: string;
 }

@@ -2,10 +2,10 @@ import { isIPv4 } from "node:net";
 import { HOST_PRESETS, PUBLIC } from "./host-presets.js";
 import { describeRange, type IpRange, parseRange, rangeCovers } from "./ip-range.js";
 
-/** What one pattern of an allow-list allows. Without a port it allows all ports. */
+/** The meaning of one pattern of an allow-list. If it has no port, it allows all ports. */
 export type HostPattern = { port: number | null } & (
   | { kind: "name"; name: string }
-  /** All names that end in this, which begins with a dot. */
+  /** All names that end with this text, which begins with a dot. */
   | { kind: "suffix"; suffix: string }
   | { kind: "range"; range: IpRange }
   /** Every name and address, as long as the address is a public one. */

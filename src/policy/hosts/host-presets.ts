@@ -2,7 +2,7 @@
 export const PUBLIC = "@public";
 
 /**
- * What package managers and git need, with the hosts that these redirect to. `storage.googleapis.com` is where
+ * Hosts that package managers and git need, with the hosts that these redirect to. `storage.googleapis.com` is where
  * `proxy.golang.org` redirects to for large modules; anybody can have files there.
  */
 export const HOST_PRESETS: Readonly<Record<string, readonly string[]>> = {

@@ -2,7 +2,7 @@ import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 export interface IpRange {
   address: string;
-  /** How many bits at the start are fixed: 32 or 128 for a single address. */
+  /** The number of fixed bits at the start: 32 or 128 for a single address. */
   prefix: number;
 }
 

@@ -15,7 +15,7 @@ import { type Judgement, judge } from "./judge.js";
 import { type Outcomes, parseOutcomes } from "./outcomes.js";
 import { openWeakTwin, type WeakTwin } from "./weak-twin.js";
 
-/** What came of all attempts in the sandbox of one policy. */
+/** The outcome of all attempts in the sandbox of one policy. */
 export interface AttackedPolicy {
   /** The mode, or the policy file as it was given. */
   policy: string;
@@ -23,7 +23,7 @@ export interface AttackedPolicy {
   /** The OCI runtime; null for the engine's default. */
   runtime: string | null;
   kernel: SandboxPlan["kernel"];
-  /** Who the commands are. */
+  /** The user that the commands run as. */
   user: { uid: number; gid: number };
   /** Rules for requests and secrets, which no attempt is about. Null without any. */
   egress: {
@@ -59,12 +59,12 @@ export async function attack(engine: Engine, options: AttackOptions): Promise<At
   return attacked;
 }
 
-/** How long the attempts may take together. They end by themselves, each after 20 seconds, but a kernel may keep that from happening. */
+/** The time that the attempts may take together. They end by themselves, each after 20 seconds, but a kernel may prevent that. */
 const ATTEMPTS_MS = 300_000;
 
 interface Surroundings extends AttackOptions {
   targets: HostTargets;
-  /** Which of several sandboxes this is. */
+  /** The number of this sandbox among several, for the progress lines; empty for a single one. */
   count: string;
 }
 

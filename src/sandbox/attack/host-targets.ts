@@ -11,7 +11,7 @@ import { TOOLBOX_PATH } from "../plan/create-body.js";
 /** The program of the toolbox that makes the attempts. */
 export const ATTEMPTS_PROGRAM = `${TOOLBOX_PATH}/attempts`;
 
-/** What the attempts look for: things of the host that no container may see or reach. */
+/** Targets of the attempts: things of the host that no container may see or reach. */
 export interface HostTargets extends AsyncDisposable {
   /** A directory outside of every workspace, with a file and somebody's keys. */
   readonly directory: string;
@@ -21,7 +21,7 @@ export interface HostTargets extends AsyncDisposable {
 
 interface Place {
   workspace: string;
-  /** Where files can be made; null where no list is wanted. */
+  /** The places where files can be made; null if no list is wanted. */
   writable: readonly string[] | null;
   /** Names at the top of the workspace. */
   protectedNames: readonly string[];
@@ -139,7 +139,7 @@ async function echo(): Promise<DatagramSocket> {
   return socket;
 }
 
-/** Of this machine, as a container could reach it over a bridge. */
+/** Addresses of this machine by which a container could reach it over a bridge. */
 function hostAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])

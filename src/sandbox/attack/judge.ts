@@ -11,22 +11,22 @@ import type { Outcomes } from "./outcomes.js";
  */
 export type Verdict = "failed" | "unjudged" | "allowed" | "untried" | "held";
 
-/** What came of one attempt. */
+/** The outcome of one attempt, and the verdict on it. */
 export interface Judgement {
-  /** In the catalogue of assertions. */
+  /** The id in the catalogue of assertions. */
   id: string;
   attempt: string;
   title: string;
   verdict: Verdict;
-  /** What the sandbox answered, such as "EPERM". */
+  /** The answer of the sandbox, such as "EPERM". */
   outcome: string;
   /** Every answer that was expected. */
   expected: readonly string[];
-  /** What the container without protection answered; null if it was not asked. */
+  /** The answer of the container without protection; null if it was not asked. */
   control: string | null;
   /** Why the verdict is not "held"; null if it is. */
   reason: string | null;
-  /** What to do about it; null if there is nothing to do. */
+  /** Advice for the user; null if there is nothing to do. */
   advice: string | null;
 }
 
@@ -34,7 +34,7 @@ interface Evidence {
   policy: Policy;
   kernel: Kernel;
   outcomes: Outcomes;
-  /** Of the weak twin for each of its users; null if there was no twin. */
+  /** The outcomes in the weak twin for each of its users; null if there was no twin. */
   control: { root: Outcomes; user: Outcomes } | null;
 }
 

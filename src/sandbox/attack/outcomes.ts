@@ -1,7 +1,7 @@
 import { errnoName } from "../process/errno-names.js";
 import { allAttempts } from "./attempts/all-attempts.js";
 
-/** What came of each attempt, by its name: "done", names of errors, "nothing", "found …", "untried: …" or "ended by signal …". */
+/** The outcome of each attempt, by its name: "done", names of errors, "nothing", "found …", "untried: …" or "ended by signal …". */
 export type Outcomes = Readonly<Record<string, string>>;
 
 /** One of the program's attempts is only a check of another one, that files can be made where the policy says so. */

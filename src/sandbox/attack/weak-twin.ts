@@ -23,11 +23,11 @@ import { type Outcomes, parseOutcomes } from "./outcomes.js";
 
 /** A container without any protection, in which the same attempts succeed. No program of its image runs in it. */
 export interface WeakTwin extends AsyncDisposable {
-  /** On the host, and at the same path inside. */
+  /** The path on the host, and inside. */
   readonly workspace: string;
-  /** Belongs to root, and is in `workspace`. */
+  /** A program that belongs to root, in `workspace`. */
   readonly setuidProgram: string;
-  /** What came of each attempt. `user` is a number, a colon and a group's number. */
+  /** Makes the attempts and returns their outcomes. `user` is a number, a colon and a group's number. */
   attempt(user: string): Promise<Outcomes>;
   exec(argv: readonly string[], user?: string): Promise<{ exitCode: number | null; output: string }>;
 }
@@ -38,9 +38,9 @@ export interface WeakTwinOptions {
   toolbox: Toolbox;
   /** The limits of the sandbox that is attempted as well. */
   limits: { memoryBytes: number; pids: number };
-  /** Besides those by which `brig gc` finds it. */
+  /** Labels besides those by which `brig gc` finds it. */
   labels?: Readonly<Record<string, string>>;
-  /** How long a program may run there. Default: 2 minutes. */
+  /** The time that a program may run there. Default: 2 minutes. */
   execMs?: number;
   signal?: AbortSignal | undefined;
 }
@@ -51,7 +51,7 @@ const LIFETIME_SECONDS = 600;
 /** The attempts take seconds together, and each ends by itself after 20. */
 const EXEC_MS = 120_000;
 
-/** What an engine may show at once of what a container prints is far less. */
+/** An engine may show far less than this at once of a container's output. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /** Errors: those of the engine, with a hint about `--no-control`. */

@@ -14,7 +14,7 @@ import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 const SILENCE_GAP_MS = 30_000;
 const SILENCE_MAX_MS = 20_000;
 
-/** Whom commands run as, and their HOME. */
+/** The user that commands run as, and their HOME. */
 export interface SecondUser {
   uid: number;
   gid: number;

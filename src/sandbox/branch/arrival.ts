@@ -5,7 +5,7 @@ import { movePacks } from "./move-packs.js";
 import { openQuarantine, type Quarantine, type QuarantinePlace } from "./quarantine.js";
 import { refused } from "./refused.js";
 
-/** What a sandbox sends. Nothing in it can be trusted. */
+/** Commits that a sandbox sends. Nothing in them can be trusted. */
 export interface SentCommits {
   /** The id of the newest commit. */
   tip: string;

@@ -156,7 +156,7 @@ function unreadable(git: HostGit, reason: string): Error {
 }
 
 const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
-/** As long as a short command of git on this machine may take. */
+/** The time that a short command of git on this machine may take. */
 const LOCK_PATIENCE_MS = 1000;
 const LOCK_PAUSE_MS = 100;
 

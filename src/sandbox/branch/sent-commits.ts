@@ -4,7 +4,7 @@ import type { CommandContext } from "../process/start-command.js";
 import type { ExecResult } from "../sandbox-types.js";
 import { refused } from "./refused.js";
 
-/** What the sandbox says about its copy of the repository. Nothing in it can be trusted. */
+/** The sandbox's report about its copy of the repository. Nothing in it can be trusted. */
 export interface SentRefs {
   /** The commit that is checked out; null if there is none. */
   tip: string | null;

@@ -17,11 +17,11 @@ interface SessionBranchOptions {
   hasOwnTree: boolean;
 }
 
-/** What a sandbox needs so that git in it can commit. */
+/** Everything that a sandbox needs so that git in it can commit. */
 export interface PreparedBranch {
-  /** For commands. */
+  /** Variables for commands. */
   environment: Readonly<Record<string, string>>;
-  /** What does not work. */
+  /** Problems: each one says what does not work. */
   notices: readonly BrigError[];
 }
 

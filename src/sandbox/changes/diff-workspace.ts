@@ -8,7 +8,7 @@ import type { DiffOptions, FileVersion, WorkspaceChange, WorkspaceDiff } from ".
 
 const DEFAULT_MAX_FILE_BYTES = 1024 * 1024;
 const DEFAULT_MAX_PATCH_BYTES = 16 * 1024 * 1024;
-/** How many patches are made at the same time. More do not make it faster. */
+/** The number of patches that are made at the same time. More do not make it faster. */
 const PATCHES_AT_ONCE = 8;
 
 /** Errors: those of a scan, `usage.invalid` for a path outside the workspace, the signal's reason. */

@@ -18,7 +18,7 @@ export class LiveChanges {
   readonly #tree: WorkspaceTree;
   /** The bases by path (its bytes as latin1). */
   readonly #bases = new Map<string, HostBase>();
-  /** When the last complete scan began. What that scan did not report was still unchanged at this time. */
+  /** The time at which the last complete scan began. Everything that the scan did not report was still unchanged then. */
   #scannedNs: bigint;
 
   constructor(tree: WorkspaceTree) {
@@ -30,7 +30,7 @@ export class LiveChanges {
     return this.#tree.workspace;
   }
 
-  /** When the last complete scan began, by the engine's clock. */
+  /** The time at which the last complete scan began, by the engine's clock. */
   get scannedNs(): bigint {
     return this.#scannedNs;
   }
@@ -46,8 +46,8 @@ export class LiveChanges {
   }
 
   /**
-   * As `scan`, but also reports files that were touched and are as the host's, and with `since` only what has
-   * changed since then. Whether that is all, `leftOut` tells: if it is, call `sawAll`.
+   * Works like `scan`, but also reports files that were touched and are as the host's, and with `since` only what has
+   * changed since then. The caller can tell by `leftOut` whether it knows all changes: if it does, it calls `sawAll`.
    */
   async scanTouched({
     since,
@@ -109,7 +109,7 @@ export class LiveChanges {
     const found: HostFile[] = [];
     const path = below(BASE_PATH, directory);
     await scanChanges(await this.#tree.keeper(), {
-      // Whatever that directory has, each file of the other is reported: as another one, or as the same.
+      // Every file below `path` is reported, as another one or as the same, whatever the base directory has.
       base: UPPER_PATH,
       listSame: true,
       merged: path,
@@ -176,7 +176,7 @@ export class LiveChanges {
     return await this.readHostFile(change.path, { maxBytes, signal });
   }
 
-  /** What the sandbox's version of a path was made from; undefined if it was never seen changed. */
+  /** The host's state from which the sandbox's version of a path was made; undefined if it was never seen changed. */
   baseOf(path: Buffer): HostBase | undefined {
     return this.#bases.get(keyOf(path));
   }

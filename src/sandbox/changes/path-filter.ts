@@ -6,7 +6,7 @@ const SLASH = 0x2f;
 
 const REPOSITORY = Buffer.from(".git");
 
-/** Which changes of a workspace count. */
+/** A choice of the changes of a workspace that count. */
 export interface PathChoice {
   /** Only these paths, and what is below them: relative to the workspace, or absolute. Default: all. */
   paths?: readonly string[] | undefined;

@@ -12,7 +12,7 @@ import { DEFAULT_MAX_BYTES } from "./take-snapshot.js";
  * temporary directory instead: with the sandbox they would be gone. Returns the error to show, which says where they are.
  */
 export async function rescueChanges(opened: Opened, error: unknown): Promise<unknown> {
-  // What is in $BRIG_HOME is an earlier state then. If even this cannot be written there, the error still says it.
+  // The note says that $BRIG_HOME has only an earlier state. If even the note cannot be written there, the error still says it.
   const note = async (home: string | null) => {
     const { id } = requireTree(opened, "close");
     await noteRescue(opened.settings.environment.brigHome, { id, home }).catch(() => undefined);

@@ -1,6 +1,6 @@
 import type { BaseState, TreeChange } from "../tree/tree-state.js";
 
-/** What the host had at a path when a sandbox changed it: the base of the sandbox's version. */
+/** The host's state of a path when a sandbox changed it: the base of the sandbox's version. */
 export interface HostBase {
   /** Null if the host had nothing there; "unknown" if the host changed it at about the same time. */
   state: BaseState | null | "unknown";

@@ -27,9 +27,9 @@ export interface SnapshotRequest {
 }
 
 interface StoredCounts {
-  /** How many paths were stored. */
+  /** The number of paths that were stored. */
   count: number;
-  /** How many of them belong to the workspace's repository. */
+  /** The number of stored paths that belong to the workspace's repository. */
   repositoryCount: number;
 }
 

@@ -10,19 +10,19 @@ export interface FileVersion {
 
 /** One path at which a sandbox's copy-on-write workspace differs from the host's. */
 export interface WorkspaceChange {
-  /** Relative to the workspace. Bytes that are not UTF-8 are replaced. */
+  /** The path relative to the workspace. Bytes that are not UTF-8 are replaced. */
   path: string;
   /** The path as bytes, since a name need not be UTF-8. */
   pathBytes: Uint8Array;
   /** A directory that was deleted stands for everything that was in it. */
   change: "added" | "modified" | "deleted";
-  /** What the host has there now; null for nothing. */
+  /** The host's version of the path now; null if nothing is there. */
   before: FileVersion | null;
-  /** What the sandbox has there; null for nothing. */
+  /** The sandbox's version of the path; null if nothing is there. */
   after: FileVersion | null;
   /**
-   * The change as a patch in git's format, which `git apply` accepts, also for binary files. Of a directory that
-   * was deleted it deletes each file. Null if no patches were asked for, if a side is too large, if git has no such
+   * The change as a patch in git's format, which `git apply` accepts, also for binary files. For a directory that
+   * was deleted, the patch deletes each file. Null if no patches were asked for, if a side is too large, if git has no such
    * change, as for an empty directory, a FIFO or a path of a repository's own, or if a binary file has a secret.
    */
   patch: string | null;
@@ -30,7 +30,7 @@ export interface WorkspaceChange {
   isBinary: boolean;
 }
 
-/** What to compare. Sizes are in bytes. */
+/** Options for comparing a workspace with the host's files. Sizes are in bytes. */
 export interface DiffOptions {
   /** Only these paths, and what is below them: relative to the workspace, or absolute. Default: all. */
   paths?: readonly string[] | undefined;
@@ -46,20 +46,20 @@ export interface DiffOptions {
 }
 
 /**
- * What a sandbox has changed in its workspace. A file that a command removes or replaces meanwhile may be left out.
+ * The changes that a sandbox has made in its workspace. A file that a command removes or replaces meanwhile may be left out.
  */
 export interface WorkspaceDiff {
-  /** In the order of the paths' bytes. */
+  /** The changes in the order of the paths' bytes. */
   changes: WorkspaceChange[];
   /** The number of changes, also if they were passed to `onChange`. */
   count: number;
-  /** How many changed files have no patch because of `maxFileBytes` or `maxPatchBytes`. */
+  /** The number of changed files that have no patch because of `maxFileBytes` or `maxPatchBytes`. */
   tooLarge: number;
   /** The number of directories that could not be read. The diff does not contain what is in them. */
   notEntered: number;
 }
 
-/** Which changes to make on the host, and how. */
+/** Options for applying changes of a sandbox to the host's files. */
 export interface ApplyOptions {
   /** Only these paths, and what is below them: relative to the workspace, or absolute. Default: all. */
   paths?: readonly string[] | undefined;
@@ -92,7 +92,7 @@ export interface ApplyResult {
    * FIFOs, sockets and devices.
    */
   skipped: PathReason[];
-  /** Of those that were applied, what programs run or obey by themselves. Absent if there is nothing. */
+  /** The applied paths that programs run or obey by themselves. Absent if there are none. */
   findings?: ObeyedPath[] | undefined;
 }
 
@@ -137,9 +137,9 @@ export interface ForkChange {
   kind: "add" | "update" | "delete";
 }
 
-/** What was changed since a fork was made. */
+/** All changes since a fork was made. */
 export interface ForkDiff {
-  /** In the order of the paths' bytes. */
+  /** The changed files in the order of the paths' bytes. */
   files: ForkChange[];
   /**
    * A patch in git's format, to be read: binary files are only named, directories, links and files of more than 1 MiB

@@ -2,7 +2,7 @@ import type { Engine, ExecStream } from "../../docker/engine-types.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
 
-/** Below 65536, since the user namespace of a rootless engine has no higher ids. */
+/** Ids for the user and the group, below 65536: the user namespace of a rootless engine has no higher ones. */
 const BRIDGE_IDS = [65_521, 65_522];
 
 /**

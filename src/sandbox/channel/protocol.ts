@@ -46,7 +46,7 @@ export const FrameType = {
 /** The exit status of the runner when its lease is over. */
 export const LEASE_OVER_STATUS = 70;
 
-/** Its exit status when commands have taken too much of what the machine has and counts for no container, and how much that is. */
+/** The runner's exit statuses when commands have taken too much of the machine that counts for no container. The limits follow. */
 export const ExcessStatus = { locks: 71, unread: 72, orphans: 73, sockets: 74 } as const;
 
 export const MOST_LOCKS = 40_000;
@@ -83,7 +83,7 @@ export const CauseKind = { memory: 1, processes: 2, fullMemory: 3, fullDisk: 4, 
 
 export const CauseFlag = { outside: 1, files: 2, before: 4 } as const;
 
-/** What failed when a command could not be started. */
+/** The step that failed when a command could not be started. */
 export const Stage = { none: 0, fork: 1, cwd: 2, exec: 3, streams: 4, request: 5 } as const;
 
 export const FILE_HEAD_BYTES = 24;
@@ -122,7 +122,7 @@ export const EntryType = {
   "block-device": 7,
 } as const;
 
-/** For operations 1 to 7, except list. */
+/** Flags for operations 1 to 7, except list. */
 export const PathFlag = { withoutLinks: 128 } as const;
 export const ReadFlag = { allOrNone: 1, inline: 2, skipHole: 4, extents: 8 } as const;
 export const WriteFlag = { new: 1, inline: 2, extents: 4 } as const;

@@ -5,9 +5,9 @@ import { afterLivedTime, type LivedTimer, withinLivedTime } from "../../lib/time
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
-/** How long the engine may take to say how the container is. */
+/** The time that the engine may take to describe the state of the container. */
 const DIAGNOSIS_WITHIN_MS = 10_000;
-/** How long it may take to open a stream. */
+/** The time that the engine may take to open a stream. */
 const DIAL_WITHIN_MS = 15_000;
 /** The least time to try to reopen a stream that went silent: perhaps the machine is only slow. */
 const SLOW_RUNNER_MS = 5 * 60_000;
@@ -19,7 +19,7 @@ export class SilentStream extends Error {
   }
 }
 
-/** How to reopen a stream. */
+/** The means to reopen a stream. */
 export interface StreamOpener {
   tryForMs: number;
   connect(): Promise<void>;

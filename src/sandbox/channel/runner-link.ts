@@ -117,12 +117,12 @@ export class RunnerLink {
     return this.#gone !== undefined || this.#retired !== undefined;
   }
 
-  /** How many channels there have been. */
+  /** The number of channels that have been opened so far. */
   get channelCount(): number {
     return this.#lastChannel;
   }
 
-  /** How many channels are open, and round trips under way. */
+  /** The number of open channels and of round trips under way. */
   get pendingCount(): number {
     return this.#channels.size + this.#pings.size;
   }

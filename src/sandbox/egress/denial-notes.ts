@@ -9,17 +9,17 @@ interface Denied {
   target: string;
   sentence: string;
   cause: CallCause & { kind: "network-rule" };
-  /** Of the last one. */
+  /** The time of the last refusal. */
   atMs: number;
-  /** How often it was refused. */
+  /** The number of refusals. */
   count: number;
 }
 
-/** Of one sandbox. Older ones are forgotten, since their commands have most likely ended. */
+/** The most refusals that are kept for one sandbox. Older ones are forgotten, since their commands have most likely ended. */
 const MAX_KEPT = 500;
-/** Of one command, each once. */
+/** The most different refusals that are shown for one command. */
 const MAX_SHOWN = 10;
-/** In one line. */
+/** The most refusals that are named in one line. */
 const MAX_IN_LINE = 5;
 
 interface RanCommand {
@@ -29,7 +29,7 @@ interface RanCommand {
   isOnTerminal: boolean;
 }
 
-/** What the allow-list has refused, for the output of the commands that tried it. */
+/** Refusals of the allow-list, for the output of the commands that caused them. */
 export class DenialNotes {
   #denied: Denied[] = [];
 
@@ -50,13 +50,13 @@ export class DenialNotes {
     if (this.#denied.length > MAX_KEPT) this.#denied = this.#denied.slice(-MAX_KEPT / 2);
   }
 
-  /** Without names that were looked up, since it is not known by which command. Each is there once. */
+  /** Refusals for the channel, each once. Looked-up names are left out, since it is not known which command asked for them. */
   causesFor(channel: number): CallCause[] {
     const own = this.#denied.filter((one) => one.channel === channel);
     return own.map(({ cause }) => cause).slice(0, MAX_SHOWN);
   }
 
-  /** For the end of a command's output; empty if nothing was refused. */
+  /** The text for the end of a command's output; empty if nothing was refused. */
   textFor(command: RanCommand): string {
     const denied = this.#deniedTo(command);
     if (denied.length === 0) return "";
@@ -95,7 +95,7 @@ function inOneLine(denied: readonly Denied[]): string {
   return `brig refused ${connections}: ${parts.join(", ")}; only the user can allow them, with --network`;
 }
 
-/** That no rule allows a host goes without saying. */
+/** For a host that no rule allows, the target alone says enough. */
 function briefly({ cause, target, sentence }: Denied): string {
   return cause.denial === "no-rule" ? target : sentence;
 }

@@ -11,13 +11,13 @@ import { parseJson } from "../../lib/json/parse-json.js";
 import type { AwsKeysRule, SecretSource } from "../../policy/egress/aws-keys-schema.js";
 import { readSource, runCommand } from "./read-source.js";
 
-/** What a `credential_process` of AWS prints. */
+/** The output of a `credential_process` of AWS. */
 const printedKeys = z.object({
   Version: z.literal(1),
   AccessKeyId: z.string(),
   SecretAccessKey: z.string(),
   SessionToken: z.string().min(1).nullish(),
-  /** Of keys that expire: a time in ISO 8601. */
+  /** Only keys that expire have it: a time in ISO 8601. */
   Expiration: z
     .string()
     .refine((text) => !Number.isNaN(Date.parse(text)))

@@ -1,13 +1,13 @@
 import type { InspectionOptions } from "../../egress/inspection.js";
 
 /**
- * What brig enforces outside of a sandbox with an allow-list, by name: no value, and no placeholder, of a secret or a
- * canary is in it.
+ * The settings that brig enforces outside of a sandbox with an allow-list, by name: no value, and no placeholder, of a secret or a
+ * canary is in them.
  */
 export interface EgressInForce {
   /** The hosts that rules for requests name. */
   ruledHosts: readonly string[];
-  /** With the hosts that they are for, as entries of an allow-list. */
+  /** The names of the secrets, with the hosts that they are for, as entries of an allow-list. */
   secrets: readonly { name: string; hosts: readonly string[] }[];
   awsKeys: readonly { name: string; hosts: readonly string[] }[];
   canaries: readonly string[];

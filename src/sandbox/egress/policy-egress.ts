@@ -45,7 +45,7 @@ export async function checkPolicyEgress(
     );
 }
 
-/** Below it no part of the path may be a link: an agent could have written to what it leads to. */
+/** Whether the file is in one of these homes, on a path without links below it: an agent could have written to a link's target. */
 async function isInOwnDirectory(
   file: string,
   { brigHome, codexHome }: Pick<Environment, "brigHome" | "codexHome">,

@@ -18,8 +18,8 @@ import { readSource, readText } from "./read-source.js";
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads rules for requests, and the secrets from where they are on this machine. Null if there are neither. Of several
- * sources each has to allow a request, and the first one that names a secret decides about it. Error: `usage.invalid`.
+ * Reads rules for requests, and the secrets from where they are on this machine. Null if there are neither. If there are several
+ * sources, each has to allow a request, and the first one that names a secret decides about it. Error: `usage.invalid`.
  */
 export async function readEgress(
   sources: readonly EgressSettings[],
@@ -87,7 +87,7 @@ function asValues(credentials: AwsCredentials): { value: string }[] {
   return secretParts(credentials).map((value) => ({ value }));
 }
 
-/** Of entries of the same name the first one. */
+/** Merges the sources. If several have an entry of the same name, the first one counts. */
 function firstOfEach<Entry>(sources: readonly Readonly<Record<string, Entry>>[]): Record<string, Entry> {
   return Object.assign({}, ...sources.toReversed());
 }

@@ -13,7 +13,7 @@ interface Source {
 }
 
 interface ReadOptions {
-  /** For errors, for example "the secret KEY". */
+  /** The name of the source for errors, for example "the secret KEY". */
   of: string;
   environment: Environment;
 }
@@ -74,7 +74,7 @@ export async function readText(written: string, { of, environment }: ReadOptions
   throw new BrigError(`${of} cannot be used: ${path} ${reason}`, { code: "usage.invalid" });
 }
 
-/** What it prints may be a part of the secret, so it is in no message and no cause. */
+/** Runs a command and returns its output. This may be a part of the secret, so it is in no message and no cause. */
 export async function runCommand([program = "", ...args]: readonly string[], of: string): Promise<string> {
   const stdout = await new Promise<string | null>((resolve) => {
     const limit = { timeout: COMMAND_TIMEOUT_MS, killSignal: "SIGKILL" } as const;

@@ -18,13 +18,13 @@ interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" |
   onNetwork?: ((network: NetworkScope) => void) | undefined;
   /** Rules for requests, and secrets. Default: none. */
   inspection?: InspectionOptions | null | undefined;
-  /** What the image and the mounts are like. */
+  /** The plan of the sandbox, which says what the image and the mounts are like. */
   plan: SandboxPlan;
   /** Ends what is started in the sandbox to make programs trust brig's certificates. */
   signal?: AbortSignal | undefined;
 }
 
-/** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
+/** The most calls that are kept for one sandbox. The oldest is forgotten, since its processes have most likely ended. */
 const MAX_CALLS = 20_000;
 
 /** Options of `sandbox.watchEgress`. */
@@ -46,7 +46,7 @@ export class SandboxEgress {
   readonly #listeners: Set<EgressListener>;
   readonly #sent: EgressParts["sent"];
   readonly #onNetwork: EgressParts["onNetwork"];
-  /** Of commands: what makes programs trust brig's certificates, and the placeholders of secrets. */
+  /** Variables for commands: those that make programs trust brig's certificates, and the placeholders of secrets. */
   readonly environment: EgressEnvironment;
 
   private constructor({ egress, ...parts }: EgressParts) {
@@ -59,7 +59,7 @@ export class SandboxEgress {
     this.environment = parts.environment;
   }
 
-  /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
+  /** Call it before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
     { onEgress, onNetwork, inspection: rules, plan, signal, ...options }: SandboxEgressOptions,

@@ -13,7 +13,7 @@ export interface ContentPiece {
 /** Parses a file with its holes as the runner writes it. Error: `protocol.invalid`. */
 export class ExtentParser {
   #head: Buffer = Buffer.alloc(0);
-  /** Where the next bytes of the extent belong, and how many are missing. */
+  /** The place where the next bytes of the extent belong, and the number of bytes that are missing. */
   #offset = 0;
   #left = 0;
   #isOver = false;

@@ -23,7 +23,7 @@ interface Part extends PathOptions {
   flags?: number;
 }
 
-/** As `readFile` of a part, but a read that would begin in a hole of a sparse file begins after the hole. */
+/** Works like `readFile` of a part, but a read that would begin in a hole of a sparse file begins after the hole. */
 export async function readPastHole(context: CommandContext, path: string, part: Part): Promise<FilePart> {
   return await readPart(context, path, { ...part, flags: ReadFlag.skipHole });
 }

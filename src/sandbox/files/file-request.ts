@@ -50,7 +50,7 @@ export async function run(context: CommandContext, request: FileRequest): Promis
   return record;
 }
 
-/** As `run`, but returns null when the operation fails with this errno. */
+/** Works like `run`, but returns null when the operation fails with this errno. */
 export async function runUnless(
   context: CommandContext,
   request: FileRequest,

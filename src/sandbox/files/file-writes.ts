@@ -13,7 +13,7 @@ export async function writeFile(context: CommandContext, file: FileWrite & PathO
   await run(context, { ...writeRequest(file, file), signal: file.signal });
 }
 
-/** As `writeFile`, for a content of any size that comes in pieces. Its holes stay holes. */
+/** Works like `writeFile`, for a content of any size that comes in pieces. Its holes stay holes. */
 export async function writeContent(
   context: CommandContext,
   {

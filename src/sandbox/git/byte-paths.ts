@@ -53,7 +53,7 @@ export function isHardLinked(path: BytePath): boolean {
   return (lstatSync(bytesOf(path), { throwIfNoEntry: false })?.nlink ?? 1) > 1;
 }
 
-/** Null for what is not a symbolic link or cannot be read. */
+/** Null for a path that is not a symbolic link or cannot be read. */
 function linkTarget(path: BytePath): BytePath | null {
   try {
     if (!lstatSync(bytesOf(path), { throwIfNoEntry: false })?.isSymbolicLink()) return null;

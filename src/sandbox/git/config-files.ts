@@ -44,7 +44,7 @@ export class ConfigFiles {
   }
 
   /**
-   * What configuration names that applies to every repository. Only what looks like a path counts as one there: a word
+   * The paths that configuration for every repository names. Only a value that looks like a path counts as one there: a word
    * such as "log" or "vim" would else keep every file of that name from being changed.
    */
   userPaths({ files, settings }: UserGitConfig): ConfigPath[] {
@@ -60,7 +60,7 @@ export class ConfigFiles {
     if (target === null) return null;
     const bytes = this.#found.ifReadable(target, () => readSmallFile(target, CONFIG_MAX_BYTES));
     if (typeof bytes !== "string") return bytes;
-    // Such as /dev/null, which is what many name where there is to be no configuration.
+    // Many name a file such as /dev/null where there is to be no configuration.
     if (bytes === "irregular" && !this.#found.isInWritable(target)) return null;
     throw cannotProtect(from, "it is not a small regular file, or does not lead to one");
   }

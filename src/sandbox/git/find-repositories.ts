@@ -44,9 +44,9 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
 interface Search {
   found: FoundRepositories;
   open: BytePath[];
-  /** Where a link count of 2 means that a directory has no subdirectories. */
+  /** A device on which a link count of 2 means that a directory has no subdirectories. */
   device: number | undefined;
-  /** Where in every path the name of the root begins. */
+  /** The index in every path at which the name of the root begins. */
   start: number;
 }
 
@@ -54,7 +54,7 @@ function searchDirectory(path: BytePath, { found, open, device, start }: Search)
   try {
     const stat = device === undefined ? undefined : lstatDirectory(path);
     if (stat !== undefined && stat.nlink === 2 && stat.dev === device) {
-      // Without subdirectories it can contain no repository, only a `.git` file that points to one.
+      // A directory that has no subdirectories can contain no repository, only a `.git` file that points to one.
       if (lstatDirectory(`${path}/.git`) !== undefined) found.dotGits.push(`${path}/.git`);
       return;
     }

@@ -1,7 +1,7 @@
 import { type BytePath, listNames, lstatOrNull, readSmallFile, stepsTo } from "./byte-paths.js";
 import { cannotProtect } from "./protected-set.js";
 
-/** What leads out of a git directory. */
+/** Entries that lead out of a git directory. */
 export interface GitDirectoryContents {
   links: BytePath[];
   hardLinked: HardLinkedFile[];

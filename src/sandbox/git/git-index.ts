@@ -21,9 +21,9 @@ const INODE_OFFSET = 20;
 const EXTENDED = 0x4000;
 const LONG_NAME = 0x0fff;
 
-/** What git's index records about one tracked file, to tell later whether it has changed. */
+/** A tracked file as git's index records it, to tell later whether it has changed. */
 export interface IndexedFile {
-  /** Relative to the work tree. */
+  /** The path relative to the work tree. */
   path: string;
   changedSeconds: number;
   changedNanoseconds: number;

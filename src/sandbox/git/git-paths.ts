@@ -26,7 +26,7 @@ export interface GitPathRequest {
   homeDirectory: string | null;
   /** Absolute paths of a `.git` or a bare repository that need not be protected where that is not possible. */
   unprotected?: readonly string[] | undefined;
-  /** What applies to every repository; undefined if nothing does. */
+  /** The configuration that applies to every repository; undefined if there is none. */
   userConfig?: UserGitConfig | undefined;
   /** Called with each directory whose name makes something obeyed that is in it. */
   onTelling?: ((directory: KnownDirectory) => void) | undefined;
@@ -81,7 +81,7 @@ class GitPathSearch {
   readonly #found: ProtectedSet;
   readonly #writable: readonly BytePath[];
   readonly #configs: ConfigFiles;
-  /** What the user's own configuration names. */
+  /** The paths that the user's own configuration names. */
   readonly #userPaths: readonly ConfigPath[];
   /** Keys of work tree and git directory together, since several repositories may share either of them. */
   readonly #readRepositories = new Set<string>();

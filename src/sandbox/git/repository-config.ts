@@ -11,7 +11,7 @@ export interface ConfigPath {
   kind: "include" | "hooks" | "program" | "argument";
 }
 
-/** What one configuration file says that matters for protecting its repository. */
+/** The settings of one configuration file that matter for protecting its repository. */
 export interface RepositoryConfig {
   paths: ConfigPath[];
   /** `core.worktree` as written. */
@@ -61,7 +61,7 @@ function pathsIn(setting: GitSetting, { directory, expand }: PathContext): Confi
   }
   if (!commandSettings.some((pattern) => pattern.test(name))) return [];
   const paths = pathsInCommand(value, expand);
-  // Without "!" an alias is one of git's own commands, some of which take a program as an argument.
+  // An alias that does not begin with "!" is one of git's own commands, some of which take a program as an argument.
   const isOwnCommand = name.startsWith("alias.") && !value.startsWith("!");
   return isOwnCommand ? paths.filter(({ path }) => path.includes("/")) : paths;
 }

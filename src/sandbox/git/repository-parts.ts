@@ -1,4 +1,4 @@
-/** In lower case. */
+/** The names in lower case. */
 export const REPOSITORY_PARTS: ReadonlySet<string> = new Set(["head", "objects", "refs", "commondir"]);
 
 /** Whether git looks for this name in a directory to find out whether it is a repository. */

@@ -5,11 +5,11 @@ import type { GitSetting } from "./git-config.js";
 export interface UserGitConfig {
   /** Absolute paths; some may not exist. */
   files: readonly string[];
-  /** Those in environment variables. */
+  /** Settings in environment variables. */
   settings: readonly GitSetting[];
 }
 
-/** Where the system's configuration is; the path was compiled into git. */
+/** Possible paths of the system's configuration. The one that git uses was compiled into it. */
 const SYSTEM_FILES = [
   "/etc/gitconfig",
   "/usr/local/etc/gitconfig",

@@ -5,7 +5,7 @@ import { type BytePath, toBytePath } from "../git/byte-paths.js";
 export interface BoundSocket {
   /** The kernel's number for it. */
   id: string;
-  /** As its program wrote it: perhaps relative to where the program was, and perhaps not its name any more. */
+  /** The name as its program wrote it: perhaps relative to where the program was, and perhaps not its name any more. */
   name: BytePath;
 }
 
@@ -50,7 +50,7 @@ function networkOf(file: string): number | null {
   }
 }
 
-/** Without abstract names, and without connections, which have the name of the socket that took them. */
+/** Leaves out abstract names, and connections, which have the name of the socket that accepted them. */
 export function parseBoundSockets(table: string): BoundSocket[] {
   const line = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) ([0-9A-F]+) ([0-9A-F]+) +([0-9]+) ([^@\n].*)$/gm;
   return [...table.matchAll(line)].flatMap(([, flags = "", type, state, id = "", name = ""]) => {

@@ -7,7 +7,7 @@ import { HostView } from "./host-view.js";
 import { isListenedOn } from "./is-listened-on.js";
 import { type SpecialFile, SpecialFiles } from "./special-files.js";
 
-/** What was found before the start, from which a later listener is told. */
+/** The listeners that were found before the start. A later one is recognised by not being among them. */
 export interface KnownListeners {
   view: HostView;
   files: SpecialFiles;
@@ -32,7 +32,7 @@ export async function coverListeners(
 ): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
   const view = new HostView(plan);
   const bound = readBoundSockets(procDirectory);
-  // Without the table this is not Linux: the engine runs in a virtual machine, into which no socket reaches.
+  // If there is no table, this is not Linux: the engine runs in a virtual machine, into which no socket reaches.
   if (bound === null || view.trees.length === 0) return { plan, listeners: null };
   const files = new SpecialFiles(view.trees.map(toBytePath));
   const found = await files.search();

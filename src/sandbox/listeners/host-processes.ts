@@ -5,7 +5,7 @@ import type { BytePath } from "../git/byte-paths.js";
 const WAITS_FOR_PARTNER = "wait_for_partner";
 
 /**
- * What the processes of this machine have open, as far as the user may know. Those in containers are left out: they
+ * The files that processes of this machine have open, as far as the user may know. Processes in containers are left out: they
  * have other numbers for their processes.
  */
 export class HostProcesses {
@@ -15,7 +15,7 @@ export class HostProcesses {
     this.#proc = procDirectory;
   }
 
-  /** Where the processes are that have each socket. Its relative name was looked up there, unless they have moved. */
+  /** The working directories of the processes that have each socket: its relative name was looked up there, unless they have moved. */
   directoriesOfSockets(): Map<string, BytePath[]> {
     const directories = new Map<string, BytePath[]>();
     for (const process of this.#own()) {
@@ -29,13 +29,13 @@ export class HostProcesses {
     return directories;
   }
 
-  /** Those of these files that a process has open. */
+  /** Returns those of the given paths that a process has open. */
   openedOf(paths: readonly BytePath[]): BytePath[] {
     const opened = new Set(this.#own().flatMap((process) => this.#opened(process)));
     return paths.filter((path) => opened.has(path));
   }
 
-  /** Whether a process waits for the other end of some FIFO. Which one the kernel tells nobody. */
+  /** Whether a process waits for the other end of some FIFO. The kernel tells nobody which FIFO it is. */
   get waitsForPartner(): boolean {
     return this.#own().some((process) => this.#read(`${process}/wchan`) === WAITS_FOR_PARTNER);
   }

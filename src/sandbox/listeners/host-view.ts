@@ -1,7 +1,7 @@
 import { isAtOrBelow } from "../plan/paths.js";
 import type { PlannedMount, SandboxPlan } from "../plan/plan.js";
 
-/** What a sandbox sees of the host's files, and where. */
+/** The files of the host that a sandbox sees, and the paths at which it sees them. */
 export class HostView {
   readonly #mounts: readonly HostMount[];
   /** Every path that something is mounted at. */

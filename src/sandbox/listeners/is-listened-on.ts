@@ -3,10 +3,10 @@ import { connect } from "node:net";
 import { basename, dirname } from "node:path";
 import { errnoOf } from "../../lib/errno.js";
 
-/** What the kernel's address of a socket has room for, without the zero byte at the end. */
+/** The most bytes that the kernel's address of a socket has room for, without the zero byte at the end. */
 const MAX_ADDRESS_BYTES = 107;
 
-/** What connecting says of a socket that no program has any more: its file was left behind. */
+/** The errors of connecting to a socket that no program has any more: its file was left behind. */
 const NOBODY = ["ECONNREFUSED", "ENOENT", "ENOTDIR"];
 
 /**

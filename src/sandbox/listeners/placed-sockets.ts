@@ -4,7 +4,7 @@ import { type BytePath, lstatOrNull } from "../git/byte-paths.js";
 import type { BoundSocket } from "./bound-sockets.js";
 import type { HostProcesses } from "./host-processes.js";
 
-/** Where a socket's file is: what its name led to when it was first seen. Nulls if that leads to no socket. */
+/** The place of a socket's file, to which its name led when it was first seen. Nulls if the name leads to no socket. */
 type Place = { path: BytePath; identity: string } | { path: null; identity: null };
 
 const NOWHERE: Place = { path: null, identity: null };
@@ -16,7 +16,7 @@ type Known = Place & {
 };
 
 export interface PlacedSockets {
-  /** Where the files of sockets are, with device and inode. */
+  /** The paths of the files of sockets, with device and inode. */
   placed: readonly { path: BytePath; identity: string }[];
   /** Since the last time, a socket has come whose file is not where its name leads, or one's file was moved. */
   hasNewlyLost: boolean;
@@ -24,7 +24,7 @@ export interface PlacedSockets {
   mayBeOf(bornMs: number): boolean;
 }
 
-/** How much later than our clock's the time of a file may be, and how much earlier: the kernel notes it in ticks. */
+/** The most by which the time of a file may differ from our clock: the kernel notes it in ticks. */
 const CLOCK_MS = 50;
 
 /** Finds the files of sockets by the names that the kernel's table has for them, and remembers them. */
@@ -69,7 +69,7 @@ export class SocketPlaces {
   }
 }
 
-/** As it was found before, unless its file has another place by now. */
+/** The place that was found before, unless the file has another place by now. */
 function again({ path, identity }: Known): Place {
   const isThere = path !== null && fileAt(path)?.identity === identity;
   return isThere ? { path, identity } : NOWHERE;

@@ -9,7 +9,7 @@ export interface SpecialFile {
   kind: "socket" | "fifo";
 }
 
-/** What a directory was like when it was listed. */
+/** The state of a directory when it was listed. */
 interface Listed {
   ino: number;
   changedMs: number;
@@ -44,7 +44,7 @@ export class SpecialFiles {
     const found: SpecialFile[] = [];
     const started = performance.now();
     let sliceEnd = started + MAX_BLOCKED_MS;
-    // What is added to the map meanwhile comes in its turn.
+    // Directories that are added to the map meanwhile come in their turn.
     for (const [path, known] of this.#directories) {
       const listed = this.#list(path, known);
       if (listed === null) this.#directories.delete(path);

@@ -23,8 +23,8 @@ const SEARCH_PAUSES = 50;
 
 /**
  * Ends the sandbox when a program on the host begins to listen on a socket inside the workspace, since commands could
- * then reach that program. Those that listened before the start are hidden instead. It looks before each command and four times a second, so a command that waits for
- * this very moment may come first. Where two sandboxes share a workspace, the sockets of the other one do not count.
+ * then reach that program. Sockets that were listened on before the start are hidden instead. It looks before each command and four times
+ * a second, so a command that waits for this very moment may come first. If two sandboxes share a workspace, the other one's sockets do not count.
  */
 export function watchListeners(link: RunnerLink, listeners: KnownListeners): void {
   const watch = new ListenerWatch(link, listeners);
@@ -74,7 +74,7 @@ class ListenerWatch {
       const reached = this.#lostSocket(late, sockets) ?? this.#openedFifo(late);
       if (reached !== undefined) this.#end(reached);
     } catch {
-      // What cannot be searched any more was changed by a command, or is gone.
+      // Directories that cannot be searched any more were changed by a command, or are gone.
     } finally {
       const tookMs = performance.now() - started;
       this.#searchAt = performance.now() + Math.max(SEARCH_EVERY_MS, SEARCH_PAUSES * tookMs);

@@ -43,14 +43,14 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
       readableHighWaterMark: BUFFERED_BYTES,
       writableHighWaterMark: BUFFERED_BYTES,
     });
-    // Without a listener a reset would end the process of a caller who only reads.
+    // If there were no listener, a reset would end the process of a caller who only reads.
     this.on("error", () => undefined);
     this.#link = link;
     this.#events = events;
     this.#channel = link.openChannel(request, this);
   }
 
-  /* ---- what the runner says ---- */
+  /* ---- frames from the runner ---- */
 
   onSocketFrame({ type, payload }: Frame): void {
     if (type !== FrameType.connected || payload.length !== CONNECTED_BYTES || this.#isConnected)
@@ -99,14 +99,14 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
     this.destroy(this.#isConnected ? error : undefined);
   }
 
-  /* ---- what the caller does ---- */
+  /* ---- calls of the stream's user ---- */
 
   override _read(): void {
     this.#grant();
   }
 
   override _write(data: Buffer, _encoding: string, callback: (error?: Error | null) => void): void {
-    // To the runner a frame without bytes is the end; Node's HTTP server writes such pieces.
+    // A frame without bytes would mean the end to the runner; Node's HTTP server writes such pieces.
     if (data.length === 0) callback();
     else {
       this.#unsent = { data, callback };
@@ -164,7 +164,7 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
     this.#ungranted = 0;
   }
 
-  /** What has arrived whole is read before the error is reported. */
+  /** Reports an error after everything that has arrived whole was read. */
   #fail(error: Error): void {
     if (this.#outputEnded && !this.readableEnded && !this.destroyed)
       this.once("end", () => this.destroy(error));

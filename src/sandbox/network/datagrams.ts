@@ -6,13 +6,13 @@ import { BoundSocket } from "./bound-socket.js";
 import { callCallersCode } from "./callers-code.js";
 
 const CREDIT_STEP = INITIAL_CREDIT / 4;
-/** What fits into one datagram of IPv4. */
+/** The most bytes that fit into one datagram of IPv4. */
 const MOST_BYTES = 65_507;
 
 type OnDatagram = (data: Buffer, reply: (data: Buffer) => void) => void;
 
 /**
- * Takes the datagrams that programs in the sandbox send to one of its addresses. Those for which there is no room are
+ * Takes the datagrams that programs in the sandbox send to one of its addresses. Datagrams for which there is no room are
  * lost, as datagrams may be. Errors: as `SandboxListener.open`.
  */
 export async function receiveDatagrams(

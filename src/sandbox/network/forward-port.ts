@@ -87,7 +87,7 @@ interface Target {
   signal: AbortSignal;
 }
 
-/** Without a server inside, the connection is reset: what no server said is no answer. */
+/** Connects to the server inside. If there is none, resets the connection: an ordinary end would look like an answer. */
 async function connect(outer: Socket, target: Target): Promise<void> {
   outer.on("error", () => undefined);
   try {

@@ -19,7 +19,7 @@ interface TreeOptions extends TreeStart {
   plan: OverlaidPlan;
   /** The labels of the volumes and containers. */
   labels: Readonly<Record<string, string>>;
-  /** Of a fork: the tree that it is made of, and what makes it. Nobody else uses the new one meanwhile. */
+  /** Only for a fork: the tree that it is made of, and the function that fills it. Nobody else uses the new one meanwhile. */
   origin?:
     | { tree: Pick<WorkspaceTree, "id" | "identity">; fill(keeper: CommandContext): Promise<void> }
     | undefined;

@@ -13,7 +13,7 @@ import type { OverlayTree } from "./overlay-tree.js";
 import { removeTreeVolumes } from "./tree-volumes.js";
 import type { WorkspaceTree } from "./workspace-tree.js";
 
-/** What the tree takes over from the sandbox that opens it first. */
+/** The parts that the tree takes over from the sandbox that opens it first. */
 export interface TreeOpening {
   engine: Engine;
   plan: SandboxPlan;
@@ -23,9 +23,9 @@ export interface TreeOpening {
   recordFor: { brigHome: string; owner: Owner };
 }
 
-/** What a fork is made of. */
+/** The origin of a fork. */
 export interface TreeOrigin {
-  /** Of the sandbox that is forked. */
+  /** The plan of the sandbox that is forked. */
   readonly plan: SandboxPlan;
   /** Its tree, which is kept as long as the fork's keeper may have it mounted. */
   readonly tree: WorkspaceTree;
@@ -61,7 +61,7 @@ export class SharedTree {
     this.#origin = origin;
   }
 
-  /** What its tree will be made of, if it is to be a fork and has not been made yet. */
+  /** The origin of its tree, if that is to be a fork and has not been made yet. */
   get origin(): TreeOrigin | undefined {
     return this.#origin;
   }

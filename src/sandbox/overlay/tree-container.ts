@@ -12,7 +12,7 @@ import type { KernelReport } from "../proof/kernel-report.js";
 import type { Warn } from "../warnings.js";
 import type { TreeContainer } from "./workspace-tree.js";
 
-/** What is needed to start the containers of a tree, besides their plans. */
+/** Everything that is needed to start the containers of a tree, besides their plans. */
 export interface TreeStart {
   engine: Engine;
   toolbox: Toolbox;

@@ -88,12 +88,12 @@ export function applierPlan(
     ],
     user,
     capabilities: "none",
-    // As for the keeper: a setgid directory of the workspace must get its mode back if a commit fails.
+    // The keeper has the same: a setgid directory of the workspace must get its mode back if a commit fails.
     seccomp: "full-access",
   };
 }
 
-/** The common part of these plans. Of the session's plan, it keeps the image and the limits. */
+/** The common part of these plans. It has the image and the limits of the session's plan. */
 function treeContainerPlan(plan: OverlaidPlan, labels: Readonly<Record<string, string>>): SandboxPlan {
   return {
     ...plan,

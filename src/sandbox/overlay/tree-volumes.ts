@@ -37,7 +37,7 @@ export function treeVolumes(id: string): TreeVolumes {
   return { upper: `brig-${id}-upper`, work: `brig-${id}-work`, merged: `brig-${id}-merged` };
 }
 
-/** Where the engine's local driver keeps the files of a volume. */
+/** The directory in which the engine's local driver keeps the files of a volume. */
 export function volumeDirectory(dockerRootDir: string, volume: string): string {
   return `${dockerRootDir}/volumes/${volume}/_data`;
 }

@@ -8,7 +8,7 @@ import type { CommandContext } from "../process/start-command.js";
 export const MERGED_PATH = "/merged";
 export const UPPER_PATH = "/upper";
 export const BASE_PATH = "/base";
-/** Where the keeper of a new fork has the tree that was forked. */
+/** The path at which the keeper of a new fork has the tree that was forked. */
 export const FROM_PATH = "/from";
 
 /** A path below one of these. An empty path is the directory itself. */
@@ -23,11 +23,11 @@ export interface WorkspaceTree {
   /** The workspace's path on the host, which is also its path inside. */
   readonly workspace: string;
   /**
-   * When the top directory of the tree got the owner and the mode of the workspace, in nanoseconds since
+   * The time at which the top directory of the tree got the owner and the mode of the workspace, in nanoseconds since
    * 1970. Everything that commands write is newer.
    */
   readonly startedAt: bigint;
-  /** Of its top directory, wherever it is mounted. No other tree of the engine has it at the same time. */
+  /** The identity of its top directory, wherever it is mounted. No other tree of the engine has it at the same time. */
   readonly identity: Identity;
   /**
    * Paths below the workspace, relative to it, where something else is mounted in a sandbox: protected names,

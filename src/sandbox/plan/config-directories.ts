@@ -23,7 +23,7 @@ export function findConfigPaths(directories: readonly string[], writable: readon
   return [...found];
 }
 
-/** What does not exist cannot be mounted read-only, so a command could create it. */
+/** The error for a path that does not exist: it cannot be mounted read-only, so a command could create it. */
 export function missingConfigPath(path: string): BrigError {
   return new BrigError(
     `the configuration is looked for in ${JSON.stringify(path)}, which does not exist and which a command could create`,

@@ -16,7 +16,7 @@ export interface ContainerSecrets {
 
 export const TOOLBOX_PATH = "/.brig";
 
-/** Where the devices of terminals are. */
+/** The directory of the devices of terminals. */
 export const TERMINALS_PATH = "/dev/pts";
 
 /** Hides gVisor's own cgroup files: root may write to them, and their limits would affect the runner. */
@@ -43,7 +43,7 @@ const DROPPED_CAPABILITIES: Record<SandboxPlan["capabilities"], string[]> = {
   tree: ["ALL"],
 };
 
-/** What it takes to read and write every file of a tree under its own owner and mode. */
+/** The capabilities to read and write every file of a tree under its own owner and mode. */
 const ADDED_CAPABILITIES: Partial<Record<SandboxPlan["capabilities"], string[]>> = {
   tree: ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID"],
 };

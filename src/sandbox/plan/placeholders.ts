@@ -17,15 +17,15 @@ import { LABELS } from "../labels.js";
 
 /** Empty directories and files on the host, so that absent protected names could be mounted read-only. */
 export interface Placeholders {
-  /** Those that this session created or took over, and so has to remove. */
+  /** The placeholders that this session created or took over, and so has to remove. */
   made: readonly { path: string; ino: string }[];
-  /** Removes those that are still empty and not in `inUse` by another session. Never throws. */
+  /** Removes the ones that are still empty and not in `inUse` by another session. Never throws. */
   remove(inUse?: ReadonlySet<string>): Promise<void>;
 }
 
 const PLACEHOLDER_MODE = 0o555;
 const FILE_MODE = 0o444;
-/** When an empty file of a session was last modified, in seconds: "brig" in ASCII, by which it is known. */
+/** The time of modification of an empty file of a session, in seconds: "brig" in ASCII, by which it is known. */
 const FILE_MODIFIED = 0x62726967;
 const WRITE_BITS = 0o222n;
 

@@ -12,7 +12,7 @@ const USUAL_PAGE_BYTES = 4096;
 const INODE_BYTES = 1024;
 /** The share of the memory limit that empty files may take. */
 const INODE_SHARE = 1 / 8;
-/** What a policy may ask for at least. */
+/** The least number of inodes that a policy may ask for. */
 const LEAST_INODES = 16;
 /** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
@@ -21,7 +21,7 @@ const TERMINALS = 64;
 
 interface LimitsRequest {
   engine: EngineInfo;
-  /** In place of the policy's. */
+  /** Limits in place of the policy's. */
   limits?: SandboxLimits | undefined;
 }
 
@@ -37,7 +37,7 @@ export function resolveLimits(
   const { memoryMb = limits.memoryMb, cpus = limits.cpus, pids = limits.pids } = chosen;
   const memoryBytes = inPages(atMost(memoryMb * MIB, engine.memoryBytes));
   const scale = Math.min(memoryBytes / MIB / limits.memoryMb, 1);
-  // As the size of a tmpfs, or as its number of files, 0 means "unlimited".
+  // The value 0 means "unlimited" for the size of a tmpfs, and for its number of files.
   const inMemory = (sizeMb: number) => Math.max(PAGE_BYTES, inPages(sizeMb * MIB * scale));
   const shmBytes = inMemory(limits.shmMb);
   const shmInodes = Math.max(64, Math.floor(shmBytes / SHM_BYTES_PER_INODE));

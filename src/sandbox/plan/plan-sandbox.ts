@@ -133,7 +133,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   };
 }
 
-/** What git needs of the host besides the roots. */
+/** Files and directories of the host that git needs besides the roots. */
 async function outerRepository(
   request: SandboxRequest,
   { roots, workspace }: { roots: readonly Root[]; workspace: string | null },
@@ -156,7 +156,7 @@ function ownedByUser(directory: string | null, { uid }: SandboxPlan["user"]): st
 type CopiedDirectories = Pick<ProtectionOptions, "overlayVolume" | "repository">;
 
 /**
- * Which of the host's directories the sandbox sees as copies: the workspace, its repository, both or none.
+ * The directories of the host that the sandbox sees as copies: the workspace, its repository, both or none.
  */
 function copiedDirectories({ overlay, branch }: SandboxRequest, roots: readonly Root[]): CopiedDirectories {
   const volume = overlay && treeVolumes(overlay.id).merged;

@@ -13,7 +13,7 @@ export interface SandboxPlan {
   /** The kernel that the container is expected to run on; the kernel report says which one it does run on. */
   kernel: Kernel;
   workspace: string | null;
-  /** Where commands start: the workspace, or `/` without one, unless the settings name another. */
+  /** The directory in which commands start: the workspace, or `/` without one, unless the settings name another. */
   workingDirectory: string;
   /** The HOME of commands. */
   home: string;
@@ -27,9 +27,9 @@ export interface SandboxPlan {
   tmpfs: PlannedTmpfs[];
   /** Read-only tmpfs mounts at directories between a tmpfs and a mount below it; see `findTmpfsParents`. */
   parents: string[];
-  /** What does not work in this sandbox, for the user. */
+  /** Problems for the user: each one says what does not work in this sandbox. */
   notices: readonly BrigError[];
-  /** Absent protected names: what to create on the host just before the container. */
+  /** Absent protected names that have to be created on the host just before the container. */
   placeholders: string[];
   /** Absent protected names that must be files if they are anything. In a copy-on-write workspace nothing is there. */
   emptyFiles: string[];
@@ -79,9 +79,9 @@ export interface PlannedMount {
   kind: "workspace" | "writable-root" | "pin" | "protected" | "private" | "repository";
   path: string;
   access: "ro" | "rw";
-  /** What the path must be inside the container; null for a placeholder, which does not exist yet. */
+  /** The identity that the path must have inside the container; null for a placeholder, which does not exist yet. */
   identity: Identity | null;
-  /** What is mounted at the path; undefined for the host's own file or directory of that path. */
+  /** The volume or host path that is mounted at the path; undefined for the host's own file or directory of that path. */
   source?: MountSource | undefined;
 }
 
@@ -91,7 +91,7 @@ type MountSource = { kind: "volume"; volume: string } | { kind: "host"; path: st
 export interface OverlayLayers {
   /** The id of the tree, which several sandboxes may share. */
   id: string;
-  /** Where the tree is mounted in the container. */
+  /** The path in the container at which the tree is mounted. */
   path: string;
   /** The host's directory, and the identity that it must still have when it is mounted. */
   lower: string;
@@ -110,15 +110,15 @@ export interface Identity {
 }
 
 export interface CoveredFile {
-  /** In the sandbox. */
+  /** The path in the sandbox. */
   path: string;
-  /** Of the host's file, which the sandbox must not see there. */
+  /** The identity of the host's file, which the sandbox must not see there. */
   identity: Identity;
 }
 
 export interface KnownDirectory {
   path: string;
-  /** In decimal. */
+  /** The inode in decimal. */
   ino: string;
 }
 
@@ -127,7 +127,7 @@ export interface PlannedTmpfs {
   sizeBytes: number;
   maxInodes: number;
   exec: boolean;
-  /** In octal. */
+  /** The mode in octal. */
   mode: string;
   uid: number;
   gid: number;

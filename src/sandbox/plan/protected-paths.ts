@@ -21,7 +21,7 @@ export interface Root {
 export interface Protection {
   /** Parents come before children. */
   mounts: PlannedMount[];
-  /** What to create on the host before the container is created: directories, and those of `emptyFiles`. */
+  /** Paths to create on the host before the container is created: directories, and the files in `emptyFiles`. */
   placeholders: string[];
   /** Absent protected paths that must be files if they are anything. In an overlay nothing is mounted there. */
   emptyFiles: string[];
@@ -101,7 +101,7 @@ export interface ProtectionOptions extends Partial<HostDirectories> {
   repository?: { path: string; volume: string | undefined } | undefined;
   /** Absolute paths that need not be protected where that is not possible. */
   unprotected?: readonly string[] | undefined;
-  /** Of a sandbox with the same settings: what it protects is not searched for again, if it is as it was. */
+  /** The plan of a sandbox with the same settings: its protected paths are not searched for again if they are as they were. */
   like?: SandboxPlan | undefined;
 }
 
@@ -161,7 +161,7 @@ async function protectName(
   return [{ path, identity: (await isAbandonedPlaceholder(path)) ? null : identityOf(stat) }];
 }
 
-/** Where a link leads that commands can replace: they need not be able to change what is there now. */
+/** Protects the target of a link that commands can replace: they need not be able to change what is there now. */
 function protectTarget(link: string, writable: readonly string[]): ProtectedPath[] {
   const target = realpathOrNull(link);
   if (target === null || !writable.some((root) => isBelow(target, root))) return [];

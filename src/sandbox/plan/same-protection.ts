@@ -4,14 +4,14 @@ import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, KnownDirectory, SandboxPlan } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
 
-/** What a search through the workspace has found. `paths` are to be protected; one of them may be inside of another. */
+/** The result of a search through the workspace. `paths` are to be protected; one of them may be inside of another. */
 export interface FoundProtection {
   paths: ProtectedPath[];
   knownDirectories: readonly KnownDirectory[];
 }
 
 /**
- * What a sandbox protects, for another one with the same settings, which need not search the same directories
+ * The protection of a sandbox, for another one with the same settings, which need not search the same directories
  * again. Null unless all of it is still on the host as that sandbox found it, in the same directories: then
  * what is there now has to be searched. Commands of the other sandbox can change no more than those of this one.
  */
@@ -36,7 +36,7 @@ export async function sameProtection(
   return { paths, knownDirectories };
 }
 
-/** Null for what does not exist, or only as the placeholder of a sandbox. */
+/** Null for a path that does not exist, or only as the placeholder of a sandbox. */
 async function identityNow(path: string): Promise<Identity | "unknown" | null> {
   let stat: BigIntStats | undefined;
   try {

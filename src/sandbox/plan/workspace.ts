@@ -10,9 +10,9 @@ import type { Identity } from "./plan.js";
 
 /** A directory of the host that a sandbox may see. */
 export interface CheckedDirectory {
-  /** Without symbolic links. */
+  /** The path without symbolic links. */
   path: string;
-  /** What the path must still be inside the container. */
+  /** The identity that the path must still have inside the container. */
   identity: Identity;
 }
 
@@ -28,7 +28,7 @@ export interface HostDirectories {
 }
 
 export interface DirectoryCheck {
-  /** For messages: "workspace" or "writable directory". */
+  /** The use of the directory, for messages: "workspace" or "writable directory". */
   purpose: string;
   endpoint: string;
   dockerRootDir: string;

@@ -8,7 +8,7 @@ interface AppliedRequest {
   brigHome: string;
   id: string;
   paths: readonly Buffer[];
-  /** Of the sandbox that they were applied from. It knows what the host has now. */
+  /** The changes of the sandbox that they were applied from. It knows what the host has now. */
   changes: LiveChanges;
 }
 

@@ -7,8 +7,8 @@ import type { RestorePoint, RestorePointChange } from "./restore-point.js";
 const LISTED_MAX = 100;
 
 /**
- * Summarises the changes of a point since the one before. The entries must be in the order of their paths. Of the
- * repository only ".git" is named, since a commit changes many files in it.
+ * Summarises the changes of a point since the one before. The entries must be in the order of their paths. Changes in the
+ * repository are named as ".git" alone, since a commit changes many files in it.
  */
 export function summarise(
   entries: readonly PointEntry[],
@@ -28,7 +28,7 @@ export function summarise(
     const path = isRepository ? ".git" : Buffer.from(key, "latin1").toString("utf8");
     const change = isRepository && path !== key ? "modified" : changed;
     if (change === "deleted") {
-      // What was below a deleted directory is not listed.
+      // Paths below a deleted directory are not listed.
       if (isBelowOneOf(key, deleted)) continue;
       deleted.add(key);
     }

@@ -67,7 +67,7 @@ async function settledScan(points: TreePoints, signal: AbortSignal | undefined):
   return scan;
 }
 
-/** What the commit expects at a path: the state that the last scan has found there. */
+/** The state that the commit expects at a path: the one that the last scan has found there. */
 async function expectedAt(
   path: Buffer,
   becomes: PresentState["type"] | undefined,

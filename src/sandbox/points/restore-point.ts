@@ -4,7 +4,7 @@ export interface RestorePoint {
   readonly snapshot: string;
   /** The first point is 1. The number 0 stands for the state at the start, which has no point. */
   readonly number: number;
-  /** How many paths have changed since the point before. */
+  /** The number of paths that have changed since the point before. */
   readonly count: number;
   /** The first 100 of them, in the order of their bytes. */
   readonly changes: readonly RestorePointChange[];
@@ -12,7 +12,7 @@ export interface RestorePoint {
 
 /** A path that has changed between two restore points. A directory that was deleted stands for all that was in it. */
 export interface RestorePointChange {
-  /** Relative to the workspace. Bytes that are not UTF-8 are replaced. */
+  /** The path relative to the workspace. Bytes that are not UTF-8 are replaced. */
   readonly path: string;
   readonly change: "added" | "modified" | "deleted";
 }

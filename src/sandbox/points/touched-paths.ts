@@ -5,7 +5,7 @@ import { leftOutOf } from "../tree/tree-changes.js";
 
 /** The result of a scan. */
 export interface TouchedScan {
-  /** When the scan began, by the engine's clock. No later change has an earlier time. */
+  /** The time at which the scan began, by the engine's clock. No later change has an earlier time. */
   startedNs: bigint;
   /** All paths that commands have touched, by their bytes as latin1, in order. */
   all: ReadonlyMap<string, TouchedPath>;

@@ -44,7 +44,7 @@ export interface TakeRequest {
   signal: AbortSignal | undefined;
 }
 
-/** What became of a point that was to be taken. */
+/** The outcome for a point that was to be taken. */
 export interface TakeResult {
   /** Null if nothing has changed, or for lack of room. */
   point: RestorePoint | null;
@@ -56,7 +56,7 @@ export interface TakeResult {
 /** The most bytes that the contents of a tree's points may have together. */
 const MAX_BYTES = 10 * 1024 ** 3;
 
-/** What is written through a memory mapping gets no new time before the kernel writes it back, after 30 s or so. */
+/** A file that is written through a memory mapping gets no new time before the kernel writes it back, after 30 s or so. */
 const WRITTEN_BACK_NS = 60n * 1_000_000_000n;
 
 /** The restore points of a copy-on-write tree, for all sandboxes that work on it. */
@@ -111,7 +111,7 @@ export class TreePoints {
   async take({ kind, restores, signal }: TakeRequest): Promise<TakeResult> {
     const scan = await this.#scan(kind, signal);
     const recent = scan.recent.filter(isDifferent);
-    // What a tree has begun with may be gone without a trace before the first scan.
+    // Differences that a tree has begun with may be gone without a trace before the first scan.
     const isWanted = restores !== undefined || (this.#start !== null && !this.#hasScanned);
     if (this.#goneIn(scan).length === 0 && recent.length === 0 && !isWanted) return this.#accept(scan, null);
     const maxBytes = kind === "end" ? MAX_BYTES : MAX_BYTES - this.#storedBytes;
@@ -163,11 +163,11 @@ export class TreePoints {
     return point;
   }
 
-  /** Those that differed at the last point, and do not any more. */
+  /** The paths that differed at the last point, and do not any more. */
   #goneIn({ all, recent, vanished }: TouchedScan): Buffer[] {
     const same = recent.filter(({ change }) => change === "same").map(({ path }) => keyOf(path));
     const keys = new Set([...vanished, ...same]);
-    // Before the first point, what the tree has begun with was never scanned.
+    // The paths that differed when the tree began were never scanned before the first point.
     if (this.#taken.length === 0) for (const key of this.#state.keys()) if (!all.has(key)) keys.add(key);
     return [...keys].flatMap((key) => this.#state.get(key)?.change.path ?? []);
   }

@@ -10,7 +10,7 @@ export async function undoLast(
   points: TreePoints,
   { signal }: { signal: AbortSignal | undefined },
 ): Promise<UndoneCall | null> {
-  // What was not seen yet is undone first.
+  // A change that was not seen yet is undone first.
   const { isFull } = await points.take({ kind: "call", signal });
   if (isFull) throw tooLarge("the state that would be lost cannot be kept");
   const undone = lastCall(points.taken);

@@ -13,7 +13,7 @@ import type { TreeNow, Wanted } from "./wanted.js";
 type BaseRequest = TreeNow & { snapshot: StoredSnapshot };
 
 /**
- * What must be written to give a path the state that the host had before the sandbox first changed it. Empty
+ * The entries to write so that a path gets the state that the host had before the sandbox first changed it. Empty
  * if it has that state. For a directory that was deleted, this includes everything that the host has in it.
  * Error: `workspace.conflict`.
  */
@@ -45,7 +45,7 @@ function isHostsOwn(key: string, { state }: TreeNow): boolean {
   return true;
 }
 
-/** For a path that neither the host nor the sandbox had. */
+/** The entries for a path that neither the host nor the sandbox had. */
 function wantedNothing(path: Buffer, { state, touched, isFresh }: BaseRequest): Wanted[] {
   const key = keyOf(path);
   const isThere = state.get(key)?.change.now != null || touched.get(key)?.now != null;

@@ -17,7 +17,7 @@ export interface PoolOptions
     | "maxStartsAtOnce"
     | "onWarning"
   > {
-  /** How many sandboxes are kept ready, 1 to 1000. Default 4. */
+  /** The number of sandboxes that are kept ready, 1 to 1000. Default 4. */
   size?: number | undefined;
   /** Only "none": a workspace could change between the start of a sandbox and its use. */
   workspaceKind?: "none" | undefined;
@@ -25,7 +25,7 @@ export interface PoolOptions
 
 /** Sandboxes that are started before they are needed. Close it, or use `await using`. */
 export interface SandboxPool extends AsyncDisposable {
-  /** How many sandboxes could be handed over now. */
+  /** The number of sandboxes that could be handed over now. */
   readonly readyCount: number;
   /**
    * Hands over a sandbox that nobody has used, which the caller closes, and starts another one in its place. If

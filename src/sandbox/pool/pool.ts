@@ -12,7 +12,7 @@ import { restMs, startsWanted } from "./starts-wanted.js";
 const DEFAULT_SIZE = 4;
 const MAX_SIZE = 1000;
 /**
- * Who has just got a sandbox makes its first calls in this time, which the start of another one would slow down.
+ * A caller who has just got a sandbox makes its first calls in this time, and the start of another one would slow them down.
  * The pool waits no longer once that sandbox is closed.
  */
 const REFILL_AFTER_MS = 50;

@@ -7,14 +7,14 @@ export interface PoolState {
   waiting: number;
   /** A caller waits for the pool to be full, or nobody has had a sandbox of it yet. */
   isFilling: boolean;
-  /** After a start that failed, until its pause is over. */
+  /** A start has failed, and its pause is not over yet. */
   isResting: boolean;
   cores: number;
 }
 
 /**
- * How many sandboxes a pool starts at the same time. While callers wait, only theirs are started, which are ready sooner then.
- * Those that nobody waits for yet are started on half of the processors at most, so that the calls in other sandboxes stay
+ * The number of sandboxes that a pool starts at the same time. While callers wait, only theirs are started, which are ready sooner then.
+ * Sandboxes that nobody waits for yet are started on half of the processors at most, so that the calls in other sandboxes stay
  * quick. A pool that is being filled starts all at once.
  */
 export function startsWanted({ size, ready, waiting, isFilling, isResting, cores }: PoolState): number {

@@ -12,7 +12,7 @@ const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
 /** The runner ends a tree within the grace and five seconds of SIGKILL; after this it is stuck. */
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
-/** How long the EXIT frame may take to arrive after the runner's answer to a ping. */
+/** The time that the EXIT frame may take to arrive after the runner's answer to a ping. */
 const EXIT_AFTER_PING_MS = 2000;
 /** Pauses before further attempts to start, while leftovers of earlier commands are being ended. */
 const RETRY_AFTER_MS = [20, 50, 100, 200, 400, 800, 1600, 1600];
@@ -43,7 +43,7 @@ export class Command implements ChannelEvents {
   readonly #onAbort = () => this.kill();
   #channel: number;
   #attempts = 0;
-  /** Because leftovers held it, which were ended. */
+  /** Memory was lacking because leftovers of earlier commands held it. These were ended. */
   #hasLackedMemory = false;
   /** Needed if the command has to be started again; null once it runs. */
   #inputToResend: Buffer[] | null = [];
@@ -73,7 +73,7 @@ export class Command implements ChannelEvents {
       sharedSignal(request.signal).addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** What to say of processes left by earlier commands that had to be ended; empty if none had. */
+  /** A note about processes left by earlier commands that had to be ended; empty if none had. */
   get leftoversNote(): string {
     const before = this.#attempts > 0 ? LEFTOVERS_ENDED.beforeStart : "";
     return before + (this.#hasLackedMemory ? LEFTOVERS_ENDED.forMemory : "");

@@ -3,15 +3,15 @@ import type { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
 import { endedContainer, wasRestarted, wasStopped } from "./ended-container.js";
 
-/** What was noticed of a container before the engine is asked about it. */
+/** Signs that were noticed of a container before the engine is asked about it. */
 export interface Symptoms {
   /** Nobody was connected for the length of the lease. */
   leaseIsOver: boolean;
-  /** What answered in it last did not go on with the stream. */
+  /** The program that answered in it last did not go on with the stream. */
   wasRefused: boolean;
 }
 
-/** How often, and after how long each time, one that was stopped is looked at again: perhaps it is being restarted. */
+/** The number of further looks at a container that was stopped, and the pause before each: perhaps it is being restarted. */
 const RESTART_TRIES = 4;
 const RESTART_WAIT_MS = 200;
 
@@ -27,7 +27,7 @@ export async function diagnoseContainer(
     if (state?.running && !wasRefused) return "runs";
     const events = await engine.containerEvents(id).catch(() => null);
     if (state?.running && !wasRestarted(events, starts)) return "runs";
-    // Who restarts a container stops it first.
+    // A restart stops the container first.
     const mayStartAgain = state !== null && !state.running && wasStopped(events);
     if (!mayStartAgain || asked === RESTART_TRIES)
       return endedContainer({ state, events, starts, leaseIsOver });

@@ -16,7 +16,7 @@ interface EndedContainer {
   state: Pick<ContainerState, "exitCode" | "oomKilled"> | null;
   /** Null if the engine does not say. */
   events: readonly ContainerEvent[] | null;
-  /** How many times brig itself has started it. Undefined for any number. */
+  /** The number of times that brig itself has started it. Undefined for any number. */
   starts?: number | undefined;
   /** Nobody was connected for the length of the lease. It counts only if the engine does not say more. */
   leaseIsOver: boolean;
@@ -26,7 +26,7 @@ const KILLED_STATUS = 137;
 /** The engine tells of a kill for want of memory when it hears of it, before or after the end of the container. */
 const OOM_NEAR_MS = 2000;
 
-/** Says by the engine's records why a container has ended. What runs in it can change none of them. */
+/** Says by the engine's records why a container has ended. The programs in it can change none of them. */
 export function endedContainer(ended: EndedContainer): BrigError {
   return goneError(causeOf(ended));
 }
@@ -79,7 +79,7 @@ const tookTooMuch = (what: string): Found => ({
   message: `the sandbox was ended because its commands ${what}`,
 });
 
-/** By the exit status of the runner, which has looked at it. */
+/** The excesses that the runner has found, by its exit status. */
 const excesses: Readonly<Record<number, Found>> = {
   [ExcessStatus.locks]: tookTooMuch(
     `held more than ${MOST_LOCKS} locks of files, for which the kernel takes memory of the machine that counts for no sandbox`,
@@ -95,7 +95,7 @@ const excesses: Readonly<Record<number, Found>> = {
   ),
 };
 
-/** What the runner says by its exit status of why it has ended. */
+/** The reason that the runner gives by its exit status. */
 function saidByRunner(exitCode: number | null): Found | undefined {
   return exitCode === LEASE_OVER_STATUS ? leaseOver : excesses[exitCode ?? 0];
 }

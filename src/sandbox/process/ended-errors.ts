@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 
-/** For calls after `close`, and those that it ends. */
+/** The error for calls after `close`, and for calls that it ends. */
 export function closedByCaller(): BrigError {
   return new BrigError("the sandbox was closed", {
     code: "sandbox.gone",

@@ -8,9 +8,9 @@ const kinds = namesByNumber(CauseKind);
 interface CauseRecord {
   kind: keyof typeof CauseKind;
   flags: number;
-  /** In bytes, processes or files; null if it is not known. */
+  /** The limit in bytes, processes or files; null if it is not known. */
   limit: number | null;
-  /** Of the command's time, in thousandths. */
+  /** The share of the command's time, in thousandths. */
   share: number;
   path: string;
 }

@@ -28,13 +28,13 @@ export interface ExitRecord {
   treeLeft: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
-  /** What earlier commands had left running held the memory that this one lacked, and was ended. */
+  /** Processes that earlier commands had left running held the memory that this one lacked, and were ended. */
   leftoversEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
-  /** Of a file operation. */
+  /** The result of a file operation. */
   result: Buffer;
-  /** Of a command that has failed. */
+  /** The causes of the failure of a command. */
   causes: CallCause[];
 }
 
@@ -76,13 +76,13 @@ export function isWithoutRoom(payload: Buffer): boolean {
 
 const ENDED = "brig: processes left running by earlier commands were ended";
 
-/** Follow a command's own output if processes of earlier commands had to be ended, so that it or the next one can run. */
+/** Notes that follow a command's own output if processes of earlier commands had to be ended, so that it or the next one can run. */
 export const LEFTOVERS_ENDED = {
   beforeStart: `${ENDED}, because no further process could be started\n`,
   forMemory: `${ENDED}, because they held most of the sandbox's memory\n`,
 } as const;
 
-/** As shells do: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
+/** Exit codes are those of a shell: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
   const { timedOut, outOfMemory, treeEnded, causes, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";

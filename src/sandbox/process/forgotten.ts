@@ -3,19 +3,19 @@ import { BrigError } from "../../errors.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 
 const LOOK_EVERY_MS = 2000;
-/** How often in a row nothing must have happened. */
+/** The number of looks in a row at which nothing must have happened. */
 const QUIET_LOOKS = 2;
-/** What Node calls a connection to the engine, of which each sandbox has one, and the program's own output. */
+/** Node's names for a connection to the engine, of which each sandbox has one, and for the program's own output. */
 const CONNECTIONS = new Set(["PipeWrap", "TCPSocketWrap", "TLSWrap", "TTYWrap"]);
 
 interface Watched {
   opened: OpenedSandbox;
   /** The pool that it is of, which is told of once. */
   pool: object | null;
-  /** As it was opened: an allow-list has channels of its own, and a pool waits for the end of its sandboxes. */
+  /** The count of pending calls when it was opened: an allow-list has channels of its own, and a pool waits for the end of its sandboxes. */
   pending: number;
   closedFirst: number;
-  /** When it was looked at last. */
+  /** The number of channels at the last look. */
   used: number;
 }
 

@@ -71,7 +71,7 @@ export class RunningProcess implements SandboxProcess {
   }
 }
 
-/** What comes from a pseudo-terminal has a carriage return in each line end: without one, the next line would begin below the end of this one. */
+/** Output of a pseudo-terminal has a carriage return in each line end: without one, the next line would begin below the end of this one. */
 function withReturns(text: string): string {
   return text.replaceAll("\n", "\r\n");
 }
@@ -84,7 +84,7 @@ class PacedReadable extends Readable {
 
   constructor() {
     super({ highWaterMark: 256 * 1024 });
-    // Without a listener an error would crash a caller who does not use the stream. `exit` rejects with it
+    // If there were no listener, an error would crash a caller who does not use the stream. `exit` rejects with it
     // too.
     this.on("error", () => undefined);
   }

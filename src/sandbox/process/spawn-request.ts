@@ -48,7 +48,7 @@ function checkedArguments(argv: readonly string[]): Buffer[] {
   return argv.map((argument, index) => checkedString(argument, `argument ${index}`));
 }
 
-/** How somebody who writes the command as one text can write it instead. */
+/** The lists to pass in place of a command that was written as one text. */
 function asLists(text: string): string {
   const words = /^[\w./:=@+-]+(?: [\w./:=@+-]+)*$/.test(text) ? `${listText(text.split(" "))}, or ` : "";
   return `${words}${listText(["sh", "-c", text])}`;

@@ -7,7 +7,7 @@ import { Command } from "./command.js";
 import { exitStatus, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";
 
-/** What all commands of a session share. */
+/** The settings and connections that all commands of a session share. */
 export interface CommandContext {
   link: RunnerLink;
   cwd: string;
@@ -25,9 +25,9 @@ export interface CommandContext {
 interface CommandEgress {
   /** Attempts of the channel's processes belong to the call from now on. */
   nameCall(channel: number, callId: string): void;
-  /** What was refused, for the end of the command's output; may be empty. */
+  /** A text about the refusals, for the end of the command's output; may be empty. */
   textFor(command: { channel: number; startedAtMs: number; isOnTerminal: boolean }): string;
-  /** What was refused to processes of the channel. */
+  /** The refusals to processes of the channel. */
   causesFor(channel: number): CallCause[];
   /** Error: `sandbox.canary-sent`. */
   requireNoCanarySent(): Promise<void>;
@@ -42,7 +42,7 @@ export interface StartedCommand {
   command: Command;
   /** Errors: `exec.bad-cwd`, `exec.invalid`, the signal's reason after an abort, `sandbox.gone`. */
   exit: Promise<ExitStatus>;
-  /** What brig adds to the output of the command when it has ended; may be empty. */
+  /** The text that brig adds to the output of the command when it has ended; may be empty. */
   notes(): string;
 }
 

@@ -177,7 +177,7 @@ function isCover({ covered }: SandboxPlan, { path, root }: MountEntry): boolean 
   return root === "/null" && covered.some((one) => one.path === path);
 }
 
-/** Without a cover, the host's own file is there. If it has been removed since, there is nothing to cover. */
+/** A path that is not covered shows the host's own file. If that file has been removed since, there is nothing to cover. */
 function compareCovered({ covered }: SandboxPlan, { directories }: KernelReport): Difference[] {
   return covered.flatMap(({ path, identity }): Difference[] => {
     const actual = directories.get(path);

@@ -28,7 +28,7 @@ export type Assertion =
   | "F20-terminals"
   | "N-system-calls";
 
-/** What the plan promises, and what the kernel says instead. */
+/** The promise of the plan, and the kernel's different answer. */
 export interface Difference {
   assertion: Assertion;
   promised: string;

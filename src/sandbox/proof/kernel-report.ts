@@ -3,7 +3,7 @@ import type { Kernel } from "../plan/plan.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
 
 /**
- * What the kernel says about a sandbox, as the runner read it inside. It comes out of a container: what is
+ * The kernel's statements about a sandbox, as the runner read them inside. They come out of a container: anything that is
  * missing or malformed becomes null or absent, and proves nothing.
  */
 export interface KernelReport {
@@ -11,7 +11,7 @@ export interface KernelReport {
   kernel: Kernel;
   identity: ProcessIdentity;
   mounts: MountEntry[] | null;
-  /** By the name in /proc/self/limits, e.g. "Max open files". Infinity means unlimited. */
+  /** The limits by their names in /proc/self/limits, e.g. "Max open files". Infinity means unlimited. */
   resourceLimits: Map<string, { soft: number; hard: number }>;
   interfaces: string[] | null;
   routedInterfaces: string[] | null;
@@ -36,7 +36,7 @@ export interface DirectoryReport {
   mode: number;
   uid: number;
   gid: number;
-  /** When its owner, mode or content last changed, in nanoseconds. */
+  /** The time at which its owner, mode or content last changed, in nanoseconds. */
   changedNs: bigint;
 }
 
@@ -49,7 +49,7 @@ interface ProcessIdentity {
   noNewPrivileges: boolean | null;
   /** 0 is off, 1 strict, 2 filter. */
   seccompMode: number | null;
-  /** Those of the five sets that the kernel reports. */
+  /** The values of those of the five sets that the kernel reports. */
   capabilities: Map<CapabilitySet, bigint>;
 }
 
@@ -65,7 +65,7 @@ interface CgroupLimits {
 export const CAPABILITY_SETS = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] as const;
 type CapabilitySet = (typeof CAPABILITY_SETS)[number];
 
-/** What every release of gVisor reports as the kernel's version. */
+/** The kernel's version as every release of gVisor reports it. */
 const GVISOR_VERSION = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
 const SECTION_MAX_BYTES = 1024 * 1024;
 const LINES_MAX = 10_000;

@@ -71,7 +71,7 @@ export function proveSandbox(plan: SandboxPlan, report: KernelReport, context: P
   };
 }
 
-/** What the engine's machine cannot show, with any runtime. */
+/** Assertions that the engine's machine cannot show, with any runtime, and the reason for each. */
 function engineExcuses(
   report: KernelReport,
   { engine, hostKernel }: ProofContext,

@@ -7,7 +7,7 @@ import type { KernelReport } from "./kernel-report.js";
 type Excuses = Partial<Record<Assertion, string>>;
 
 /**
- * What gVisor by design cannot show. Nothing else excuses an assertion for a runtime, and every proof lists
+ * Assertions that gVisor cannot show by design. Nothing else excuses an assertion for a runtime, and every proof lists
  * the excused ones.
  */
 const GVISOR: Excuses = {

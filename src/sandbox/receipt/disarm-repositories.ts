@@ -65,7 +65,7 @@ async function commonDirectory(repository: string, place: Place): Promise<string
 
 async function disarmConfig(file: string, place: Place): Promise<string[]> {
   const text = await attempt(async () => (await read(file, CONFIG_MAX_BYTES, place)).toString("latin1"));
-  // What is no small regular file, such as a link, has no settings that can be kept.
+  // Anything but a small regular file, such as a link, has no settings that can be kept.
   const harmless = text === null ? "" : harmlessConfig(text);
   if (harmless === null || !(await moveAside(file, place))) return [];
   const { context, signal } = place;
@@ -114,7 +114,7 @@ async function read(path: string, maxBytes: number, { context, signal }: Place):
   return await readFile(context, path, { maxBytes, refuseSymlinks: true, signal });
 }
 
-/** Null for what is no directory. */
+/** The names in a directory; null if there is none that can be listed. */
 async function listed(path: string, { context, signal }: Place): Promise<string[] | null> {
   const entries = await attempt(async () => await listDirectory(context, path, { signal }));
   return entries?.map(({ name }) => name) ?? null;

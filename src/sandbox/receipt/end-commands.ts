@@ -8,7 +8,7 @@ interface EndRequest {
   context: CommandContext;
   /** Whether any call was made. */
   hasRun: boolean;
-  /** What calls that come later fail with. */
+  /** The error with which later calls fail. */
   closed: BrigError;
 }
 
@@ -28,7 +28,7 @@ async function bringCommits(
   { hasRun, context }: EndRequest,
 ): Promise<BranchArrival | null> {
   if (branch === null) return null;
-  // What git sends has to arrive as it is.
+  // Data that git sends have to arrive unchanged.
   return hasRun
     ? await branch.arrive({ ...context, mask: undefined })
     : { kind: "nothing-new", notTaken: [] };

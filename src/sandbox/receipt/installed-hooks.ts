@@ -5,7 +5,7 @@ import type { Finding } from "./receipt.js";
 
 const HOOK_MAX_BYTES = 64 * 1024;
 
-/** What is in the hooks that these programs install, by the name that the list of obeyed names has for them. */
+/** Marks of the hooks that these programs install, by the name that the list of obeyed names has for them. */
 const MARKS: Readonly<Record<string, RegExp>> = {
   lefthook: /lefthook/i,
   "pre-commit": /pre-commit\.com|pre_commit|hook-impl/,

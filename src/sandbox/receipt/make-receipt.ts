@@ -60,19 +60,19 @@ async function ask(
   if (!protectsRepositories(plan)) return receipt;
   const { signal } = limit;
   const disarming = disarmRepositories(receipt.findings, { context: last, roots, signal });
-  // Without them the receipt is still true.
+  // If disarming fails, the receipt is still true.
   const findings = await beforeAbort(disarming, signal).catch(() => receipt.findings);
   return { ...receipt, findings };
 }
 
-/** Then no repository in a receipt was there at the start, for nothing of those can be changed. */
+/** Whether the repositories that were there at the start are protected, so that a receipt can only list new ones. */
 function protectsRepositories({ mounts }: SandboxPlan): boolean {
   return mounts.some(
     ({ kind, path, source }) => basename(path) === ".git" && (kind === "protected" || source !== undefined),
   );
 }
 
-/** What is left out, the names to look for, and the directories that were there before, with empty lines between them. */
+/** The paths to leave out, the names to look for, and the directories that were there before, with empty lines between them. */
 function searchText({ mounts, knownDirectories }: SandboxPlan): string {
   const leftOut = mounts.filter(({ kind, source }) => kind === "protected" || source !== undefined);
   const known = knownDirectories.map(({ path, ino }) => `${ino} ${path}`);

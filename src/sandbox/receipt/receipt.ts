@@ -1,10 +1,10 @@
 /** Files that a session left on the host, and that deserve a look before anything there is run. */
 export interface Receipt {
-  /** The dangerous first; at most 500. Of each name the one that lies highest is always among them. */
+  /** The dangerous first; at most 500. For each name, the one that lies highest is always among them. */
   findings: Finding[];
   /** The number of further findings that are not listed. */
   omitted: number;
-  /** How many findings there are of each name, or for each other reason, of which some are not listed. */
+  /** The number of findings for each name or other reason of which some are not listed. */
   counts?: FindingCount[] | undefined;
   /**
    * Why not everything was looked at. "time": the tree is too large; "closed": a directory could not be
@@ -12,9 +12,9 @@ export interface Receipt {
    * proper answer.
    */
   incomplete: "time" | "closed" | "gone" | "kept" | "failed" | null;
-  /** What became of the commits that were made with `git: "branch"`. */
+  /** The arrival on the host of the commits that were made with `git: "branch"`. */
   branch?: BranchArrival | undefined;
-  /** What was changed in a copy-on-write workspace, if it was kept. The library keeps only what `snapshot` is asked for. */
+  /** The changes in a copy-on-write workspace, if they were kept. The library keeps only what `snapshot` is asked for. */
   changes?: KeptChanges | undefined;
 }
 
@@ -46,16 +46,16 @@ export interface FindingCount {
 
 /** A file that was made or changed during the session, or has got its place by a renamed directory. */
 export interface Finding {
-  /** On the host and in the sandbox. Bytes that are not UTF-8 are replaced. */
+  /** The path on the host and in the sandbox. Bytes that are not UTF-8 are replaced. */
   path: string;
   reasons: FindingReason[];
-  /** For the reason "runs": who runs or obeys it, and when. */
+  /** For the reason "runs": the program that runs or obeys it, and when. */
   obeyedBy?: string | undefined;
   /** Permission bits with setuid, setgid and sticky, as found. */
   mode: number;
   uid: number;
   sizeBytes: number;
-  /** In hex; null for a file that is too large or not regular. */
+  /** The hash in hex; null for a file that is too large or not regular. */
   sha256: string | null;
   /** Whether the bits or capabilities were taken away, or the device removed. */
   isNeutralised: boolean;

@@ -21,7 +21,7 @@ export interface Surroundings {
   workspace: string;
   /** The directories that the sandbox sees anyway. */
   visible: readonly string[];
-  /** Whose files are trusted: the ids of who runs brig, and of the workspace's owner. */
+  /** The users whose files are trusted: the ids of the user who runs brig, and of the workspace's owner. */
   owners: readonly number[];
 }
 
@@ -31,7 +31,7 @@ const POINTER_MAX_BYTES = 64 * 1024;
  * Null without a repository, or if all of it is visible. Follows no link and runs nothing. Error: `workspace.invalid` for a
  * repository that cannot be shown.
  *
- * What the workspace says proves nothing. So a directory that its `.git` names has to be a git directory that names
+ * The workspace's own claims prove nothing. So a directory that its `.git` names has to be a git directory that names
  * this workspace as its work tree; and it must belong to one of the `owners`, since others could have made it.
  */
 export function findRepository(surroundings: Surroundings): OutsideRepository | null {
@@ -142,7 +142,7 @@ function borrows(gitDirectory: string): boolean {
   return borrowedObjects(gitDirectory).length > 0;
 }
 
-/** Null for what is absent. Error: `workspace.invalid` for what cannot be read. */
+/** Null for a path that is absent. Error: `workspace.invalid` for one that cannot be read. */
 function readText(path: string): string | null {
   const bytes = attempt(path, (bytePath) => readSmallFile(bytePath, POINTER_MAX_BYTES));
   if (typeof bytes === "string") throw unusable(`${quote(path)} is not a small regular file`, "repair it");
@@ -156,7 +156,7 @@ function statOrNull(path: string) {
   return attempt(path, lstatOrNull);
 }
 
-/** Null as well for what this user cannot reach: then git cannot either. */
+/** Null also for a path that this user cannot reach: then git cannot either. */
 function reachable(path: string) {
   try {
     return lstatOrNull(toBytePath(path));

@@ -17,7 +17,7 @@ export interface RepositoryRequest extends Omit<Surroundings, "owners"> {
   check: Omit<DirectoryCheck, "purpose">;
   /** Whether a read-only mount makes the mounts below it read-only as well. */
   closesSubmounts: boolean;
-  /** Who runs brig. */
+  /** The user who runs brig. */
   hostUid: number;
 }
 
@@ -29,7 +29,7 @@ export interface PlannedRepository {
    * look beyond a mount point.
    */
   top: string | null;
-  /** What does not work. */
+  /** Problems: each one says what does not work. */
   notices: BrigError[];
 }
 
@@ -49,7 +49,7 @@ async function planned(request: RepositoryRequest): Promise<PlannedRepository> {
   const found = findRepository({ ...request, owners });
   if (found === null) return { mounts: [], top: null, notices: [] };
   const isAbove = found.top !== workspace && found.paths.length > 0;
-  // Such as the home directory: who works somewhere in it does not mean that repository.
+  // Somebody who works below a directory such as the home directory does not mean a repository there.
   if (isAbove && (await isClosedDirectory(found.top, { ...check, purpose: "repository" })))
     return { mounts: [], top: null, notices: [] };
   const mounts: PlannedMount[] = [];

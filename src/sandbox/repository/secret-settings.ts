@@ -11,7 +11,7 @@ const SECRET_KEY = /\.(?:[^.]*(?:pass|password|passwd|token|secret|apikey)|extra
 /** A helper that is a shell script may have the password in it, and one with a file has it in that file. */
 const SECRET_HELPER = /password=|--file/;
 const MAX_DIRECTORIES = 10_000;
-/** In a git directory, what is not that of a submodule. */
+/** Directories in a git directory that are not those of submodules. */
 const OTHER_PARTS: ReadonlySet<string> = new Set(["objects", "refs", "logs", "hooks", "info", "lfs"]);
 
 /**

@@ -12,9 +12,9 @@ interface Ids {
 
 interface Commands {
   policy: LoadedPolicy;
-  /** Whom they run as in the container. */
+  /** The user that they run as in the container. */
   user: Ids;
-  /** Who runs brig. */
+  /** The user who runs brig. */
   hostUser: Ids;
   engine: Pick<EngineInfo, "securityOptions">;
 }

@@ -161,7 +161,7 @@ export function hostDirectories({ home, brigHome, codexHome, variables }: Enviro
   return { homeDirectory: home, gitConfig, configDirectories: [brigHome, codexHome] };
 }
 
-/** What `brig ps` says of a sandbox with these settings. */
+/** The description of a sandbox with these settings that `brig ps` shows. */
 export function aboutSandbox(
   { policy: { name, policy }, image }: SandboxSettings,
   { workspace, labels }: Pick<SandboxPlan, "workspace" | "labels">,

@@ -7,7 +7,7 @@ import type { SharedTree } from "../overlay/shared-tree.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 import type { HostMount } from "../volumes/host-mount.js";
 
-/** What runs in a sandbox before anything else. */
+/** A command that runs in a sandbox before anything else. */
 export interface SandboxSetup {
   argv: readonly string[];
   /** "full" only where the policy's network is. */
@@ -34,27 +34,27 @@ export interface SandboxSettings {
   branch?: SessionBranch | undefined;
   /** Paths, relative to the workspace, that need not be protected where that is not possible. Default: none. */
   unprotected?: readonly string[] | undefined;
-  /** Whom commands were asked to run as. Default: nobody in particular. */
+  /** The user that commands were asked to run as. Default: nobody in particular. */
   user?: string | undefined;
-  /** Of which workspaces it was told what does not work. All sandboxes with these settings share it. Default: of none. */
+  /** The workspaces whose notices were given already. All sandboxes with these settings share it. Default: none. */
   toldNotices?: Set<string> | undefined;
   /** Reference or id. */
   image: string;
   /** OCI runtime; undefined for the engine's default. */
   runtime?: string | undefined;
-  /** In place of the policy's, also where another policy takes its place. Default: the policy's. */
+  /** Limits in place of the policy's, also if another policy takes its place. Default: the policy's. */
   limits?: SandboxLimits | undefined;
   /** `--add-dir`: refused where the policy takes no further writable directories. */
   addDirs: readonly string[];
   /** `writable_roots` of the configuration: left aside where the policy takes none. */
   writableRoots: readonly string[];
-  /** For commands, never for the container. */
+  /** Variables for commands, never for the container. */
   env: Readonly<Record<string, string>>;
   /** Rules for requests to the hosts of an allow-list, and secrets for them. Default: none. */
   inspection?: InspectionOptions | null | undefined;
   /** Default: none. */
   volumes?: readonly VolumeMount[] | undefined;
-  /** What brig itself mounts read-only, besides the user's directories. Default: nothing. */
+  /** Mounts that brig itself makes read-only, besides the user's directories. Default: none. */
   hostMounts?: readonly HostMount[] | undefined;
   /** The host's directory that is the HOME of commands. Default: it is in memory, as the policy says. */
   privateHome?: string | undefined;
@@ -66,7 +66,7 @@ export interface SandboxSettings {
    * copied out of it. Default: the engine removes it.
    */
   outlivesProcesses?: boolean | undefined;
-  /** Where commands start. Default: the workspace, or `/` without one. */
+  /** The directory in which commands start. Default: the workspace, or `/` without one. */
   workingDirectory?: string | undefined;
   environment: Environment;
 }

@@ -3,17 +3,17 @@ import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { openedSandboxOf, type Sandbox } from "../sandbox.js";
 
-/** What is kept of its output, from its beginning and its end. */
+/** The most bytes of its output that are kept, from its beginning and its end. */
 const MAX_OUTPUT_BYTES = 16 * 1024;
 const SHOWN_LINES = 20;
 const SHOWN_CHARS = 4000;
 
-/** How a set-up ended. */
+/** The way in which a set-up ended. */
 export interface SetupEnd {
   exitCode: number;
   timedOut: boolean;
   durationMs: number;
-  /** Its beginning and its end, without secrets. Not to be printed as it is. */
+  /** The beginning and the end of its output, without secrets. Not to be printed as it is. */
   output: string;
 }
 

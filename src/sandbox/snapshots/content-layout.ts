@@ -7,11 +7,11 @@ export interface Extent {
   bytes: number;
 }
 
-/** Where the data of a file with holes belong. It is stored behind the data. */
+/** The places of the data of a file with holes. The layout is stored behind the data. */
 export interface Layout {
-  /** In order, with holes between them. */
+  /** The extents in order, with holes between them. */
   extents: readonly Extent[];
-  /** Of the file with its holes. */
+  /** The size of the file with its holes. */
   sizeBytes: number;
 }
 

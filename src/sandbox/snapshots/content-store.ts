@@ -11,11 +11,11 @@ import { addExtent, type Extent, encodeLayout, type Layout, piecesOf, readLayout
 /** A content that was added to a store. */
 export interface AddedContent {
   /**
-   * Its name in the store: the SHA-256 of what is stored, in lower-case hex. Of a content with holes that is its data
-   * and where they belong, and the name begins with `SPARSE`.
+   * Its name in the store: the SHA-256 of the stored bytes, in lower-case hex. For a content with holes, these are its data
+   * and the places of the data, and the name begins with `SPARSE`.
    */
   sha256: string;
-  /** What it takes in the store. */
+  /** The space that it takes in the store. */
   sizeBytes: number;
   /** False if the store had it already. */
   isNew: boolean;

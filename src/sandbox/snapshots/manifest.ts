@@ -29,7 +29,7 @@ export interface ManifestEntry {
   baseSha256?: string | null | undefined;
 }
 
-/** What the host had at a path when a sandbox changed it. */
+/** The host's state of a path when a sandbox changed it. */
 export interface ManifestBase {
   /** Null for nothing; "unknown" if the host changed it at about the same time. */
   state: BaseState | null | "unknown";
@@ -43,7 +43,7 @@ export interface ManifestHead {
   id: string;
   /** The workspace's directory on the host. */
   workspace: string;
-  /** When the snapshot was made, as an ISO 8601 time in UTC. */
+  /** The time at which the snapshot was made, as an ISO 8601 time in UTC. */
   createdAt: string;
   /** The process that adds restore points to it. Absent if no process does. */
   owner?: Owner | null | undefined;

@@ -30,7 +30,7 @@ export type PointKind = "call" | "undo" | "applied" | "end";
 export interface PointHead {
   /** Counts from 1. */
   point: number;
-  /** When it was taken, as an ISO 8601 time in UTC. */
+  /** The time at which it was taken, as an ISO 8601 time in UTC. */
   at: string;
   kind: PointKind;
   /**

@@ -8,9 +8,9 @@ const LOST = "lost";
 
 /** The last state of a session, which could not be stored in `$BRIG_HOME`. */
 export interface Rescue {
-  /** Of the session's snapshot, which has earlier states in it if it exists. */
+  /** The id of the session's snapshot, which has earlier states in it if it exists. */
   id: string;
-  /** Where the state is instead; null if it could not be stored there either. */
+  /** The directory that has the state instead; null if it could not be stored there either. */
   home: string | null;
   /** The state there; null if it is lost or was removed since. */
   state: DescribedSnapshot | null;
@@ -31,7 +31,7 @@ export async function forgetRescue(brigHome: string, id: string): Promise<void> 
   await rm(join(directoryIn(brigHome), PREFIX + id), { force: true });
 }
 
-/** All that were noted, also those whose state is gone. */
+/** All rescues that were noted, also those whose state is gone. */
 export async function readRescues(brigHome: string): Promise<Rescue[]> {
   const names = await readdir(directoryIn(brigHome)).catch((error: unknown) => {
     if (errnoOf(error) === "ENOENT") return [];
@@ -49,7 +49,7 @@ async function readRescue(brigHome: string, id: string): Promise<Rescue> {
   return { id, home, state };
 }
 
-/** In a directory for temporary files, another user may have made one of the same name since. */
+/** The directory may be one for temporary files, in which another user may have made one of the same name since. */
 async function isOwn(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null);
   return found?.isDirectory() === true && found.uid === process.getuid?.();

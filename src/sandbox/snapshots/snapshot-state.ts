@@ -4,7 +4,7 @@ import type { ManifestBase, ManifestEntry } from "./manifest.js";
 import { type PointEntry, type PointHead, pathOfEntry } from "./point-lines.js";
 import { readPoints } from "./point-log.js";
 
-/** What the host had at a path that was not changed at the point, but before or later. */
+/** The host's state of a path that was not changed at the point, but before or later. */
 export interface EarlierBase {
   path: Buffer;
   /** Null if the host had nothing there. */

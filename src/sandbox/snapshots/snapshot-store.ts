@@ -36,7 +36,7 @@ export interface StoredSnapshot {
   readonly points: readonly PointHead[];
   /** The paths that differed from the host's. Error: `snapshot.invalid`. */
   entries(): AsyncIterable<ManifestEntry>;
-  /** What the host had where the state did not differ from it, but that of another point does. Only if a point was named. */
+  /** The host's states of paths that do not differ at this point, but differ at another one. Only if a point was named. */
   readonly bases: readonly EarlierBase[];
 }
 
@@ -126,7 +126,7 @@ export async function openSnapshot(
 }
 
 /**
- * What a snapshot is of, and when its last point was taken, or it was made if it has none. Errors:
+ * The description of a snapshot, with the time at which its last point was taken, or it was made if it has none. Errors:
  * `snapshot.unknown`, `snapshot.invalid`.
  */
 export async function describeSnapshot(brigHome: string, id: string): Promise<DescribedSnapshot> {

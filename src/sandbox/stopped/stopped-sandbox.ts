@@ -7,7 +7,7 @@ import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 export interface StoppedSandbox {
   readonly containerId: string;
   readonly engine: Engine;
-  /** Where the sandbox is recorded, and what else is made on the engine for its files. */
+  /** The $BRIG_HOME in which the sandbox is recorded, and everything else that is made on the engine for its files. */
   readonly brigHome: string;
   /**
    * Starts the container again, with a new runner and the same policy, which is proved again. Closing the new

@@ -5,7 +5,7 @@ import { isPathBelow } from "./change-records.js";
 import type { FileState } from "./tree-state.js";
 
 /**
- * What must be at a path for the commit to go ahead. This keeps a commit from overwriting a change that its
+ * The state that a path must have for the commit to go ahead. This keeps a commit from overwriting a change that its
  * caller does not know of.
  */
 export type Expected =

@@ -3,11 +3,11 @@ import { openedSandboxOf, type Sandbox } from "../sandbox.js";
 import { scanChanges } from "./tree-changes.js";
 import { occupiedBytes } from "./tree-state.js";
 
-/** What the kernel shows there is in no file system of the container's own. */
+/** Directories whose contents the kernel makes up: they are in no file system of the container's own. */
 const NOT_ON_DISK = ["proc", "sys", "dev"];
 
 /**
- * How much less than their size files of a sandbox occupy on its disk, because of their holes. Of the sandbox's files only those at
+ * The number of bytes by which files of a sandbox occupy less than their size on its disk, because of their holes. Only the files at
  * these absolute paths count, each of them once under all its names; those in directories that the sandbox's user cannot read are
  * left out. Errors: those of a scan.
  */
@@ -23,7 +23,7 @@ export async function holeBytes(
   await scanChanges(
     { link, cwd: "/", env: {}, onStuck: () => undefined },
     {
-      // Whatever that directory has, each file of the other is reported.
+      // Every file of the merged directory is reported, whatever the base directory has.
       base: TOOLBOX_PATH,
       merged: "/",
       upper: "/",

@@ -6,7 +6,7 @@ import type { CommandContext } from "../process/start-command.js";
 import { encodeRecord, sortRecords, type TreeRecord } from "./commit-records.js";
 import type { FileStamp } from "./tree-state.js";
 
-/** Of a "put", the content is that of the same path in the other tree, up to `maxBytes`. */
+/** A change to copy. The content of a "put" is that of the same path in the other tree, up to `maxBytes`. */
 export type CopyRecord = TreeRecord & { expects: "any"; maxBytes?: number };
 
 export interface CopyRequest {
@@ -24,7 +24,7 @@ export interface CopiedPath {
   path: Buffer;
   /** The other tree no longer has a regular file there, so nothing was done. */
   isLeftOut: boolean;
-  /** Of a file or a symbolic link. A later change gives it another one. */
+  /** The stamp of a file or a symbolic link. A later change gives it another one. */
   stamp: FileStamp | null;
 }
 
@@ -101,7 +101,7 @@ async function copyBatch(
   return { paths: batch.map((one, index) => parseState(all.subarray(index * COPY_STATE_BYTES), one)), bytes };
 }
 
-/** Where a commit says which size it expects, a copy says how many bytes it takes. */
+/** A copy says how many bytes it takes in the field in which a commit says which size it expects. */
 function encodeCopy(record: SortedRecord): Buffer {
   const encoded = encodeRecord(record);
   encoded.writeBigUInt64LE(BigInt(record.maxBytes ?? 0), 48);

@@ -11,13 +11,13 @@ export interface FileState {
   ino: bigint;
 }
 
-/** What is at a path of the changed tree. */
+/** The state of a path in the changed tree. */
 export interface PresentState extends FileState {
   uid: number;
   gid: number;
-  /** The number of names the file has. Those with the same `ino` are names of one file. */
+  /** The number of names the file has. Entries with the same `ino` are names of one file. */
   links: number;
-  /** Of a file, as far as it is known: less than its size if it has holes. */
+  /** The bytes that a file occupies, as far as they are known: less than its size if it has holes. */
   allocatedBytes?: number | undefined;
   /** The device number of a device file; otherwise 0. */
   rdev: bigint;
@@ -25,7 +25,7 @@ export interface PresentState extends FileState {
   linkTarget: Buffer | null;
 }
 
-/** How much a file occupies. Holes do not count, nor what the file system rounds it up to. */
+/** The bytes that a file occupies. Holes do not count, nor does the rounding up by the file system. */
 export function occupiedBytes(state: PresentState | null): number {
   if (state?.type !== "file") return 0;
   return Math.min(state.sizeBytes, state.allocatedBytes ?? state.sizeBytes);
@@ -34,7 +34,7 @@ export function occupiedBytes(state: PresentState | null): number {
 /** Tells whether a file or a symbolic link is the one it was, as it was. */
 export type FileStamp = Pick<PresentState, "type" | "ino" | "sizeBytes" | "changedNs">;
 
-/** What the directory below the changed tree has at the path. */
+/** The state of the path in the directory below the changed tree. */
 export interface BaseState extends FileState {
   dev: bigint;
 }

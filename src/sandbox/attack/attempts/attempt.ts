@@ -2,19 +2,19 @@ import type { PermissionName } from "./permissions.js";
 
 /** One attempt of the toolbox's program `attempts`, and what a sandbox has to answer. */
 export interface Attempt {
-  /** In the catalogue of assertions, test/isolation/catalogue. */
+  /** The id in the catalogue of assertions, test/isolation/catalogue. */
   id: string;
   /** The name of the attempt in the program. */
   attempt: string;
-  /** What holds if it is refused. */
+  /** The statement that holds if it is refused. */
   title: string;
-  /** What a command can do if it is not refused. */
+  /** The harm that a command can do if it is not refused. */
   meaning: string;
   /** Every answer that is a refusal; a kernel may give several of them for several paths. */
   refusals: readonly string[];
   /** The user who attempts it in the weak twin, where it has to succeed, or why nobody does. Default: "root". */
   control?: "root" | "user" | { none: string };
-  /** What the twin answers instead of success, where success would do harm. */
+  /** The twin's answer in place of success, if success would do harm. */
   controlAnswer?: string;
   /** Settings of a policy, each of which allows it. Default: none does. */
   permittedBy?: readonly PermissionName[];

@@ -1,6 +1,6 @@
 import { type Attempt, nothing } from "./attempt.js";
 
-/** What commands may be, and what they see of the host. */
+/** Attempts to gain powers, and to see things of the host. */
 export const authority: readonly Attempt[] = [
   {
     id: "A1",

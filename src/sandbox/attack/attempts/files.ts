@@ -1,6 +1,6 @@
 import { type Attempt, nothing } from "./attempt.js";
 
-/** Where files can be made, and what can be used up. */
+/** Attempts to make files in forbidden places, and to use up resources. */
 export const files: readonly Attempt[] = [
   {
     id: "A14",

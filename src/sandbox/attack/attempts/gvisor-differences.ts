@@ -6,7 +6,7 @@ interface GvisorDifference {
   reason: string;
 }
 
-/** By the name of the attempt; found with the release of July 2024. */
+/** The differences by the name of the attempt; found with the release of July 2024. */
 export const gvisorDifferences: Readonly<Record<string, GvisorDifference>> = {
   "processes-without-limit": {
     outcome: /^untried: /,

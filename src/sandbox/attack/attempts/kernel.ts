@@ -2,7 +2,7 @@ import { type Attempt, nothing } from "./attempt.js";
 
 const readOnly = ["EROFS", "EACCES", "ENOENT"];
 
-/** What the kernel is asked: its settings and its memory, and calls that the filter refuses. */
+/** Attempts on the kernel: on its settings and its memory, and with calls that the filter refuses. */
 export const kernel: readonly Attempt[] = [
   {
     id: "A11",

@@ -3,7 +3,7 @@ import { type Attempt, nothing } from "./attempt.js";
 const unreachable = ["ENETUNREACH", "EADDRNOTAVAIL"];
 const leaves = { none: "nothing is sent to the internet to try it; the control is the host's own address" };
 
-/** Whom commands can reach. */
+/** Attempts to reach somebody over a network. */
 export const network: readonly Attempt[] = [
   {
     id: "A16",

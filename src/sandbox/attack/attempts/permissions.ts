@@ -6,7 +6,7 @@ interface Permission {
   isGiven(policy: Policy): boolean;
   /** The setting as it is written in a policy file. */
   setting(policy: Policy): string;
-  /** What to write instead so that the attempts are refused. */
+  /** The setting to write instead, so that the attempts are refused. */
   instead: string;
 }
 

@@ -189,7 +189,7 @@ export async function undoApply(tree: WorkspaceTree, stage: CommitStage): Promis
   }
 }
 
-/** What a commit expects at a path: that which the scan has found there. */
+/** The state that a commit expects at a path: the one that the scan has found there. */
 function expectedAt({ before, now, base }: SeenChange): Expected {
   if (before === null) return "absent";
   if (before.type === "directory" && now?.type !== "directory")

@@ -1,7 +1,7 @@
 import { isRepository, REPOSITORY_PARTS } from "../../git/repository-parts.js";
 import type { LiveChanges } from "../live-changes.js";
 
-/** What git obeys in a repository, besides the names by which it knows one. */
+/** Names in a repository that git obeys, besides those by which it recognises one. */
 const OBEYED_PARTS: ReadonlySet<string> = new Set([
   ...REPOSITORY_PARTS,
   "config",

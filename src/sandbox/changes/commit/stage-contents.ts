@@ -6,7 +6,7 @@ import { type CommitStage, stagedPath } from "../../tree/commit-stage.js";
 
 /** Files up to this size are read and written in one piece. */
 export const SHORT_BYTES = 60 * 1024;
-/** How many files are read or written at the same time. More do not make it faster. */
+/** The number of files that are read or written at the same time. More do not make it faster. */
 export const FILES_AT_ONCE = 8;
 
 /** The content of a file: all of it, or its pieces without its holes. */

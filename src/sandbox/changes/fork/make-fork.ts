@@ -13,7 +13,7 @@ import { DEFAULT_MAX_BYTES, tooLarge } from "../take-snapshot.js";
 /** The state of a workspace that is to be forked. */
 export interface ParentState {
   changes: SeenChange[];
-  /** When the state was read, by the engine's clock. */
+  /** The time at which the state was read, by the engine's clock. */
   readNs: bigint;
 }
 

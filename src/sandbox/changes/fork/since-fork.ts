@@ -12,7 +12,7 @@ import type { NewFork } from "./make-fork.js";
 interface ForkPoint extends NewFork {
   parent: WorkspaceTree;
   parentChanges: LiveChanges;
-  /** When the parent's state was read, by the engine's clock. */
+  /** The time at which the parent's state was read, by the engine's clock. */
   parentNs: bigint;
 }
 
@@ -32,7 +32,7 @@ const MAX_TARGET_BYTES = 4096;
 /** The state of a path; null if nothing is there, undefined if it is the host's. */
 export type StateOf = (path: Buffer) => PresentState | null | undefined;
 
-/** What was changed since the fork was made, in the order of the paths. */
+/** All changes since the fork was made, in the order of the paths. */
 export async function changesSinceFork(
   { changes, point, withoutRepository }: Fork,
   { paths, signal }: ForkPathOptions,
@@ -50,7 +50,7 @@ export async function changesSinceFork(
   changes.sawAll({ startedNs });
   const since = new Map<string, SeenChange>();
   for (const [key, change] of touched) {
-    // What the parent had removed, and the fork has made again as on the host, is new to the parent.
+    // A path that the parent had removed, and that the fork has made again as on the host, is new to the parent.
     const isNew = change.change === "same" && !point.entries.has(key) && atFork(change.path) === null;
     if (isNew) since.set(key, { ...change, change: "modified", base: hostBase(change.before) });
     else if (change.change !== "same" && isSinceFork(change, point, atFork)) since.set(key, change);
@@ -104,7 +104,7 @@ function withoutEntries(states: Iterable<readonly [string, Pick<PresentState, "t
 function isSinceFork({ path, now }: SeenChange, { entries, own }: ForkPoint, atFork: StateOf): boolean {
   if (now === null) return atFork(path) !== null;
   const then = entries.get(keyOf(path))?.now;
-  // Of a directory only the mode is compared, because its times change with every name in it.
+  // Only the mode of a directory is compared, because its times change with every name in it.
   if (now.type === "directory") return then?.type !== "directory" || then.mode !== now.mode;
   return !isSameState(now, own.get(keyOf(path)));
 }
@@ -141,7 +141,7 @@ async function addDirectories(
   }
 }
 
-/** For a path that the fork has as the host has it. */
+/** The base for a path that the fork has as the host has it. */
 function hostBase(state: BaseState): SeenChange["base"] {
   return { state, unchangedNs: state.changedNs };
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-/** How many bytes a line encodes. */
+/** The number of bytes that a line encodes. */
 const LINE_BYTES = 52;
 const LETTERS = 26;
 /** The name that git gives to what does not exist. */

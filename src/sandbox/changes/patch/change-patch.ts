@@ -7,7 +7,7 @@ import type { ReadLimit, SeenChange } from "../seen-change.js";
 import { isRefusedByGit } from "./git-names.js";
 import { type PatchedPath, type PatchSide, unifiedText } from "./unified-text.js";
 
-/** What a diff has of one change. */
+/** The patch of one change, or the reason why there is none. */
 export type MadePatch =
   | { kind: "patch"; text: string; isBinary: boolean }
   /** Git's format has no such change, or the patch may not be shown. */
@@ -26,7 +26,7 @@ interface PatchRequest {
 
 const noPatch: MadePatch = { kind: "none", isBinary: false };
 
-/** How many files of a directory are read at the same time. */
+/** The number of files of a directory that are read at the same time. */
 const READS_AT_ONCE = 8;
 
 /** Whether a patch may have it. Git records no other kinds of files, and obeys no patch of some names. */
@@ -100,7 +100,7 @@ function sideOf(state: Pick<FileState, "type" | "mode"> | null, content: Buffer 
 }
 
 interface PatchPiece {
-  /** Null for what may not be in a patch. */
+  /** Null for a content that may not be in a patch. */
   text: string | null;
   isBinary: boolean;
   path: Buffer;

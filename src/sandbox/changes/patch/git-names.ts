@@ -5,7 +5,7 @@ const BACKSLASH = 0x5c;
 const DELETE = 0x7f;
 const BLANK = 0x20;
 
-/** After a backslash. */
+/** The letters that follow a backslash. */
 const escapes: ReadonlyMap<number, string> = new Map([
   [0x07, "a"],
   [0x08, "b"],

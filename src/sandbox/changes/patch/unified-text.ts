@@ -5,7 +5,7 @@ import { gitName } from "./git-names.js";
 
 /** A file or a symbolic link before or after a change. */
 export interface PatchSide {
-  /** As git writes it: "100644", "100755", or "120000" for a symbolic link, whose content is its target. */
+  /** The mode as git writes it: "100644", "100755", or "120000" for a symbolic link, whose content is its target. */
   gitMode: "100644" | "100755" | "120000";
   content: Buffer;
 }
@@ -79,7 +79,7 @@ function fileName(name: string, side: PatchSide | null): string {
   return name.includes(" ") ? `${name}\t` : name;
 }
 
-/** Null for what is not text. */
+/** Null for a content that is not text. */
 function textOf(side: PatchSide | null): string | null {
   if (side === null) return "";
   if (side.content.includes(0)) return null;

@@ -7,7 +7,7 @@ import type { CommandContext } from "../../process/start-command.js";
 /** An image may name any number of directories. */
 const MAX_DIRECTORIES = 32;
 
-/** Null for what is not there, or cannot be read, or is too large. What an image has there may be anything. */
+/** Null for a file that is not there, or cannot be read, or is too large. The image's file may have any content. */
 export async function readIfThere(
   context: CommandContext,
   path: string,

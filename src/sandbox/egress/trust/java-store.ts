@@ -4,10 +4,10 @@ import type { CommandContext } from "../../process/start-command.js";
 import { findProgram, readIfThere, searchPath, unlessFailed } from "./image-files.js";
 import { readKeyStore } from "./key-store.js";
 
-/** Where a JVM keeps the authorities that it trusts, from the directory of its `java`; Java 8 has them in `jre`. */
+/** The files in which a JVM keeps the authorities that it trusts, from the directory of its `java`; Java 8 has them in `jre`. */
 const STORES = ["../lib/security/jssecacerts", "../lib/security/cacerts", "../jre/lib/security/cacerts"];
 const STORE_MAX_BYTES = 8 * 1024 * 1024;
-/** As the kernel follows at most. */
+/** The most links that the kernel follows. */
 const MAX_LINKS = 40;
 
 /** The path of the image's `java`, links not followed; null for an image without a JVM. */

@@ -7,7 +7,7 @@ const ENTRY = { privateKey: 1, certificate: 2 } as const;
 const DIGEST_BYTES = 20;
 /** The password that everybody uses for certificates. Java itself needs none to read them. */
 const PASSWORD = "changeit";
-/** Of anything in a store that is read: certificates, the parts of a chain, bags. Stores of whole distributions have 150. */
+/** The most entries of each kind in a store that is read: certificates, parts of a chain, bags. Stores of whole distributions have 150. */
 const MAX_ENTRIES = 2000;
 
 /** A file of these certificates, in DER, that JVMs read as `javax.net.ssl.trustStore`. */
@@ -73,7 +73,7 @@ const OID = {
   x509: Buffer.from("2a864886f70d01091601", "hex"),
 };
 
-/** Only what is not encrypted: version, then parts of data, each with bags, some of which have a certificate. */
+/** Reads only unencrypted data: a version, then parts of data, each with bags, some of which have a certificate. */
 function certificatesOfPkcs12(file: Buffer): Buffer[] | null {
   const [, content] = partsOf(within(file, DER.sequence));
   if (content === undefined) return null;
@@ -100,7 +100,7 @@ function dataOf(contentInfo: Buffer): Buffer {
   return within(within(content, DER.first), DER.octets);
 }
 
-/** What is in an element of DER. */
+/** The content of an element of DER. */
 function within(element: Buffer, tag: number): Buffer {
   if (element[0] !== tag) throw new RangeError("another element of DER");
   const { start, end } = lengthAt(element);

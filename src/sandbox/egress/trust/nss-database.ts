@@ -6,7 +6,7 @@ import type { CommandContext } from "../../process/start-command.js";
 import { findProgram, searchPath, unlessFailed } from "./image-files.js";
 import { AUTHORITY } from "./trust-files.js";
 
-/** Where Chromium and other programs with NSS keep what a user trusts, in the HOME of the user. */
+/** The directory in the user's HOME where Chromium and other programs with NSS keep what the user trusts. */
 const DATABASE = ".pki/nssdb";
 const NICKNAME = "brig";
 const TIMEOUT_MS = 10_000;
@@ -47,7 +47,7 @@ export async function trustInNss(
   )
     return;
   const isThere = (await unlessFailed(files.stat(`${directory}/cert9.db`))) !== null;
-  // Of the time before a restart there may be a certificate of the same name.
+  // After a restart there may be a certificate of the same name from before.
   if (isThere) await run(certutil, "-D", "-n", NICKNAME, ...database);
   else await run(certutil, "-N", "--empty-password", ...database);
   await run(certutil, "-A", "-n", NICKNAME, "-t", "C,,", "-i", AUTHORITY, ...database);

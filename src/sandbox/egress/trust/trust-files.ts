@@ -1,11 +1,11 @@
 import type { FileWrite } from "../../sandbox-types.js";
 
-/** In every container, and never a part of the image or of the workspace. */
+/** A directory that every container has, and that is never a part of the image or of the workspace. */
 const DIRECTORY = "/dev/shm";
 /** The certificates that the image trusts, and that of the sandbox's authority. */
 export const BUNDLE = `${DIRECTORY}/brig-certificates.pem`;
 export const AUTHORITY = `${DIRECTORY}/brig-authority.pem`;
-/** As `BUNDLE`, for JVMs. */
+/** The same certificates as in `BUNDLE`, for JVMs. */
 export const JAVA_STORE = `${DIRECTORY}/brig-certificates.jks`;
 const WGETRC = `${DIRECTORY}/brig-wgetrc`;
 const APT_CONFIG = `${DIRECTORY}/brig-apt.conf`;
@@ -21,7 +21,7 @@ const BUNDLE_VARIABLES = [
 /** Each adds to the authorities that the program trusts already. */
 const ADDED_VARIABLES = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 
-/** For programs that take the path of the certificates only from a file of settings. */
+/** Files for programs that take the path of the certificates only from a file of settings. */
 export const settingsFiles: readonly FileWrite[] = [
   { path: WGETRC, data: `ca_certificate = ${BUNDLE}\n` },
   { path: APT_CONFIG, data: `Acquire::https::CaInfo "${BUNDLE}";\n` },
@@ -36,7 +36,7 @@ export function bundleVariables(image: Readonly<Record<string, string>>): Record
     ...Object.fromEntries(ADDED_VARIABLES.map((name) => [name, AUTHORITY])),
     WGETRC: wgetrc,
     APT_CONFIG: aptConfig,
-    // Before the colon are PHP's own directories, which an empty name stands for.
+    // PHP's own directories come before the colon. An empty name stands for them.
     PHP_INI_SCAN_DIR: `${php}:${PHP_DIRECTORY}`,
   };
 }

@@ -19,7 +19,7 @@ import {
   settingsFiles,
 } from "./trust-files.js";
 
-/** Where distributions keep the certificates of all authorities that they trust. */
+/** The files in which distributions keep the certificates of all authorities that they trust. */
 const SYSTEM_BUNDLES = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -72,7 +72,7 @@ async function writeAll(context: CommandContext, files: readonly FileWrite[]): P
   if (failure !== null) throw failure;
 }
 
-/** What an image has at these paths may be anything. Without certificates of its own it gets those of Node. */
+/** Certificates of the image. Its files at these paths may contain anything. An image without certificates gets those of Node. */
 async function imageCertificates(
   context: CommandContext,
   { SSL_CERT_FILE: own }: Readonly<Record<string, string>>,
@@ -96,7 +96,7 @@ async function writeJavaStore(
   await writeFile(context, { path: JAVA_STORE, data, mode: 0o444 });
 }
 
-/** In DER; empty for a certificate that cannot be read, which would keep a JVM from reading the whole store. */
+/** The certificate in DER; empty if it cannot be read, which would keep a JVM from reading the whole store. */
 function readable(pem: string): Buffer[] {
   try {
     return [new X509Certificate(pem).raw];

@@ -12,12 +12,12 @@ export interface StartRequest {
   /** The first scan, which is made after the first call. */
   scan: TouchedScan;
   changes: LiveChanges;
-  /** Where the contents have to be. */
+  /** The store in which the contents have to be. */
   contents: ContentStore;
   signal: AbortSignal | undefined;
 }
 
-/** What a tree differed in from the host's files before any command ran, found out at its first restore point. */
+/** The differences between a tree and the host's files before any command ran, found out at its first restore point. */
 export type StartState = (request: StartRequest) => Promise<ManifestEntry[]>;
 
 /**
@@ -36,7 +36,7 @@ export function startOfSnapshot(snapshot: StoredSnapshot, written: readonly Earl
   };
 }
 
-/** What the host has there by now is known from the scan. If it has the same, the path did not differ. */
+/** The scan tells what the host has there by now. If it has the same, the path did not differ. */
 function writtenEntry(
   { path, state, owner, baseSha256, hostBase }: EarlierBase,
   scan: TouchedScan,

@@ -1,6 +1,6 @@
 import type { ObeyedName } from "./obeyed-name.js";
 
-/** By the usual commands of other languages, builds and environments. */
+/** Names obeyed by the usual commands of other languages, builds and environments. */
 export const obeyedByBuildTools: readonly ObeyedName[] = [
   ["Gemfile", "Bundler, as code"],
   ["gems.rb", "Bundler, as code"],

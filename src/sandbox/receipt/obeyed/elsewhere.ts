@@ -1,6 +1,6 @@
 import type { ObeyedName } from "./obeyed-name.js";
 
-/** By servers after a push, and as instructions by agents. */
+/** Names obeyed by servers after a push, and by agents, which take them as instructions. */
 export const obeyedElsewhere: readonly ObeyedName[] = [
   [".github/workflows/", "GitHub, after a push"],
   [".github/actions/", "GitHub, after a push"],

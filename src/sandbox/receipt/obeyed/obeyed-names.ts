@@ -16,14 +16,14 @@ interface Rule {
   name: string;
   by: string;
   isExempt: boolean;
-  /** In lower case, from the last name to the first. */
+  /** The names of its path in lower case, from the last one to the first. */
   names: readonly string[];
 }
 
 interface RuleTable {
-  /** By their last names. */
+  /** The rules by the last names of their paths. */
   named: ReadonlyMap<string, readonly Rule[]>;
-  /** Those whose last name has a "*" in it. */
+  /** The rules whose last name has a "*" in it. */
   others: readonly Rule[];
 }
 
@@ -36,7 +36,7 @@ const files = tableOf(rules.filter(({ isDirectory }) => !isDirectory));
 const directories = tableOf(rules.filter(({ isDirectory }) => isDirectory));
 const ways = tableOf(rules.filter(({ isExempt }) => !isExempt).flatMap(waysTo));
 
-/** Who obeys what is at a path, which is relative; null if nobody does. A link may also stand for a directory. */
+/** The programs that obey a file at this relative path; null if none does. A link may also stand for a directory. */
 export function whoObeys(path: string, type: "file" | "symlink"): string | null {
   const names = namesOf(path.toLowerCase());
   const fitting = [find(files, names)];

@@ -1,6 +1,6 @@
 import type { ObeyedName } from "./obeyed-name.js";
 
-/** By hooks of git, debuggers, and the usual commands of Python and JavaScript. */
+/** Names obeyed by hooks of git, debuggers, and the usual commands of Python and JavaScript. */
 export const obeyedByScriptTools: readonly ObeyedName[] = [
   [".gitattributes", "git, which runs filters, merge and diff drivers for the files it names"],
   [".gitmodules", "git, which fetches what it names"],

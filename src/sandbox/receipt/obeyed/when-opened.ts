@@ -1,6 +1,6 @@
 import type { ObeyedName } from "./obeyed-name.js";
 
-/** By programs that look for them as soon as a folder is opened or entered, a shell starts, or git is called. */
+/** Names obeyed by programs that look for them as soon as a folder is opened or entered, a shell starts, or git is called. */
 export const obeyedWhenOpened: readonly ObeyedName[] = [
   ["!*.git/**/hooks/*.sample", "nobody: git runs no sample"],
   ["*.git/**/config", "git, whose settings name programs"],
