@@ -27,7 +27,7 @@ export class AgentBudget {
     this.#now = now;
   }
 
-  /** What the models of all agents have used. */
+  /** Tokens used by the models of all agents. */
   get usage(): TokenUsage {
     return this.#usage;
   }

@@ -11,7 +11,7 @@ export interface SummaryRequest {
   model: ModelClient;
   instructions: string;
   items: readonly ResponseItem[];
-  /** What asks the model for the summary. */
+  /** Asks the model for the summary. */
   prompt: string;
   signal: AbortSignal;
   /** From 0 up to but not including 1. */

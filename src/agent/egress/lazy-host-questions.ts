@@ -4,7 +4,7 @@ import type { ConversationOptions } from "../conversation-options.js";
 
 interface QuestionSituation {
   setting: () => SessionSetting;
-  /** Of the current turn; null between turns. */
+  /** Signal of the current turn; null between turns. */
   signal: () => AbortSignal | null;
 }
 

@@ -16,7 +16,7 @@ export class SetupOnce {
   readonly #closed = new AbortController();
   /** Ends the set-up that runs. */
   #running: AbortController | null = null;
-  /** That of the last turn, whose calls wait for the set-up. */
+  /** Signal of the last turn, whose calls wait for the set-up. */
   #turn: AbortSignal | null = null;
   #isDone = false;
 

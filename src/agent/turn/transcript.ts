@@ -34,7 +34,7 @@ export class Transcript {
     log: SessionLog;
     onEvent: AgentListener | undefined;
     truncation: TruncationPolicy;
-    /** What every request contains besides the items. */
+    /** Size of the parts of every request that are not items. */
     fixedTokens: number;
     /** The conversation so far; `log` already contains it. Default: none. */
     initialItems?: readonly ResponseItem[] | undefined;

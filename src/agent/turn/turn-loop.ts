@@ -16,7 +16,7 @@ import { type ResponseContext, type ResponseEnd, readResponse } from "./read-res
 import { Reconnects } from "./reconnects.js";
 import type { Turn } from "./turn.js";
 
-/** What a turn works with, from its first request to its last. */
+/** Everything that a turn works with, from its first request to its last. */
 interface TurnContext extends Turn, ResponseContext {
   sandboxReady: Promise<AgentSandbox>;
   /** Null without MCP servers. */
