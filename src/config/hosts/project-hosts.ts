@@ -29,7 +29,7 @@ type Stored = z.infer<typeof fileSchema>;
  * sandbox can write. Errors: `config.invalid` for a file that is not as brig writes it, and for one that cannot be written.
  */
 export class ProjectHosts {
-  /** Where they are kept. */
+  /** File in which the hosts are kept. */
   readonly file: string;
   readonly #home: string;
   readonly #directory: string;
