@@ -10,11 +10,11 @@ export interface AskedHost {
   owner: ConnectionOwner | null;
 }
 
-/** What the user says. */
+/** Answer of the user. */
 export type HostAnswer =
-  /** Only this connection. */
+  /** Allows only this connection. */
   | { kind: "once" }
-  /** From now on, in this sandbox. */
+  /** Allows the host in this sandbox from now on. */
   | { kind: "session" }
   /** `reason`: in the user's words, for the program and the model. */
   | { kind: "declined"; reason: string | null }

@@ -139,7 +139,7 @@ export class Inspection {
     return await signRequest(signing, { ...request, readBody });
   }
 
-  /** What of an answer reaches the program. Null if it cannot be looked into. */
+  /** The part of an answer that reaches the program. Null if the answer cannot be inspected. */
   answer(
     incoming: IncomingMessage,
     {

@@ -137,7 +137,7 @@ class OpenConnections {
     this.#gate = gate;
   }
 
-  /** Whose the connection is; null if there are too many, and it was reset. */
+  /** Finds the owner of a connection; null if there are too many connections, and this one was reset. */
   admit(connection: InsideConnection, port: number | null) {
     const { stream } = connection;
     const limit = this.#gate.limits.maxConnections;

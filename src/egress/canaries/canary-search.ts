@@ -12,7 +12,7 @@ export class CanarySearch {
   /** Each value, and each reversed, with the name of its canary. */
   readonly #sought: readonly { name: string; value: string }[];
   readonly #texts: SpelledTexts;
-  /** As they can be in the name of a host: only letters and digits, in lower case. */
+  /** Forms that can occur in the name of a host: only letters and digits, in lower case. */
   readonly #inNames: readonly { name: string; text: string }[];
 
   constructor(canaries: readonly Canary[]) {

@@ -82,7 +82,7 @@ function isResponse(data: Buffer): boolean {
   return ((data[2] ?? 0) & 0x80) !== 0;
 }
 
-/** Without the question, which could not be read. */
+/** Answers with an error, without repeating the question, which could not be read. */
 function failed(data: Buffer, code: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   data.copy(header, 0, 0, 3);

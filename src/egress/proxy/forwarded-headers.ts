@@ -1,4 +1,4 @@
-/** What is for the connection to the next program only (RFC 9110, 7.6.1), besides what `Connection` names. */
+/** Headers that are only for the connection to the next program (RFC 9110, 7.6.1), besides those that `Connection` names. */
 const HOP_BY_HOP = new Set([
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
   ...["te", "trailer", "transfer-encoding", "upgrade"],

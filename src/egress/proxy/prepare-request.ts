@@ -22,14 +22,14 @@ export type PreparedRequest =
       connection: ServerConnection;
       /** Connects once more, after a kept connection turned out to be closed. Null if that is not possible now. */
       reconnect(): Promise<ServerConnection | null>;
-      /** As they are sent: the path with its query, and names and values of headers in turn. */
+      /** Sent on in this form: the path with its query, and names and values of headers in turn. */
       path: string;
       headers: string[];
-      /** In place of the body of the program's request, if that has been read already. */
+      /** Replaces the body of the program's request, if that has been read already. */
       body: Buffer | null;
       rule: string;
       record: RecordAttempt;
-      /** What of an answer the program gets; null if it may not get it. */
+      /** The part of an answer that the program gets; null if it may not get any. */
       answer(incoming: IncomingMessage): MaskedAnswer | null;
     };
 
@@ -43,7 +43,7 @@ export async function prepareRequest(
 ): Promise<PreparedRequest> {
   const { attempting, fixed } = origin;
   const isTls = fixed?.isTls ?? false;
-  // What was in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
+  // A request that came in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
   const isForUpstream = isPlainHttp && !isTls;
   const method = request.method ?? "GET";
   const canary = gate.canaries?.findInTexts([method, request.url ?? "", ...request.rawHeaders]) ?? null;

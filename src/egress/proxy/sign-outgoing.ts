@@ -27,7 +27,7 @@ export async function signOutgoing(
   });
 }
 
-/** As it is recorded, for a request that could not be signed. */
+/** Recorded outcome for a request that could not be signed. */
 export function signingOutcome(
   signed: Exclude<SignedRequest, { kind: "signed" }>,
   name: string,

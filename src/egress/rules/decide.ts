@@ -12,7 +12,7 @@ import type { Denial } from "./denial.js";
 import type { Target } from "./target.js";
 
 export interface EgressRule {
-  /** As it stands in the allow-list, for example `@npm`. */
+  /** Spelled as in the allow-list, for example `@npm`. */
   origin: string;
   pattern: HostPattern;
 }

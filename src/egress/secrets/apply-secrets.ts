@@ -33,7 +33,7 @@ export function applySecrets(
   return { kind: "applied", ...result };
 }
 
-/** Without TLS only if the secret says so: the port of a host does not tell what is spoken there. */
+/** Whether an endpoint may get a secret. Without TLS only if the secret says so: a host's port does not tell what is spoken there. */
 export function mayReceive(
   { hosts, plainHttp }: Pick<HeldSecret, "hosts" | "plainHttp">,
   endpoint: Endpoint,

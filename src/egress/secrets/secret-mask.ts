@@ -4,7 +4,7 @@ import { SpelledSearch } from "./spelled/spelled-search.js";
 import { SpelledTexts } from "./spelled/spelled-texts.js";
 import { coverIn } from "./stream-mask.js";
 
-/** Of a secret that was cut. Shorter parts may be what all keys of a service begin with. */
+/** Shortest part of a cut secret that is hidden. Shorter parts may be what all keys of a service begin with. */
 const PART_MIN_CHARS = 12;
 /** Keys that expire are read anew every hour or so, and each secret makes every output slower. */
 const ADDED_MAX = 32;
@@ -41,7 +41,7 @@ export class SecretMask {
     return shown.equals(Buffer.from(text)) ? text : shown.toString();
   }
 
-  /** As `text`. Returns a copy. */
+  /** Hides secrets like `text`. Returns a copy. */
   bytes(data: Uint8Array): Buffer {
     const shown = Buffer.from(data);
     new SpelledSearch(this.#hidden.beginnings, coverIn(shown)).scan(data);

@@ -33,7 +33,7 @@ export class AwsKeys {
   #reading: Promise<void> | null = null;
   readonly #renew: RenewOptions | null;
 
-  /** Without `renew`, the keys are used for ever. */
+  /** Keys are used for ever if there is no `renew`. */
   constructor(first: TimedCredentials, renew: RenewOptions | null = null) {
     this.#current = first;
     this.#hidden = [secretParts(first.credentials)];
@@ -80,7 +80,7 @@ export class AwsKeys {
   }
 }
 
-/** What nobody may see of keys: their id is no secret. */
+/** The parts of keys that nobody may see. The id is no secret. */
 export function secretParts({ secretAccessKey, sessionToken }: AwsCredentials): string[] {
   return [secretAccessKey, sessionToken].filter((part) => part !== null);
 }
