@@ -19,11 +19,11 @@ export interface ServedSandbox {
   placeholders: ReadonlySet<string>;
 }
 
-/** What all sandboxes of a server have in common. */
+/** Options shared by all sandboxes of a server. */
 export interface CommonOptions
   extends Pick<UnresolvedSettings, "image" | "runtime" | "limits" | "env" | "environment">,
     Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {
-  /** Called with what a sandbox has left on the host when it ends. */
+  /** Called when a sandbox ends, with the receipt for what it left on the host. */
   onReceipt?: ((receipt: Receipt) => void) | undefined;
 }
 
