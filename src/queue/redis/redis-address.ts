@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 
-/** Where a Redis server is, and what it asks for. */
+/** Address of a Redis server, and the credentials it asks for. */
 export interface RedisAddress {
   host: string;
   port: number;

@@ -37,7 +37,7 @@ export interface QueueStatus {
     ended: number;
     /** Attempts whose results the submitter has. */
     done: number;
-    /** Those of them that the infrastructure ended. */
+    /** Number of these attempts that the infrastructure ended. */
     failed: number;
   }[];
 }

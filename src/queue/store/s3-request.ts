@@ -6,7 +6,7 @@ import { AwsV4Signer } from "aws4fetch";
 
 /** A bucket, and who asks for it. */
 export interface S3Server {
-  /** Without a slash at its end. */
+  /** URL without a slash at its end. */
   bucketUrl: string;
   region: string;
   accessKeyId: string;

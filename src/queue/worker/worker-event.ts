@@ -6,7 +6,7 @@ interface WorkerAttempt {
   attempt: number;
 }
 
-/** How an attempt ended for this worker. */
+/** Ending of an attempt for this worker. */
 export type AttemptEnding =
   | { kind: "finished"; status: AttemptResult["status"]; reward: number | null }
   /** Another worker had put its result into the store before. */
