@@ -20,7 +20,7 @@ function normalApproximation(gained: number, lost: number): number {
   return Math.min(1, 2 * upperTail(z));
 }
 
-/** Of the normal distribution: Abramowitz and Stegun 7.1.26, to seven digits. */
+/** Upper tail of the normal distribution: Abramowitz and Stegun 7.1.26, to seven digits. */
 function upperTail(z: number): number {
   const x = z / Math.SQRT2;
   const t = 1 / (1 + 0.3275911 * x);

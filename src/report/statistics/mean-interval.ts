@@ -50,7 +50,7 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b).reduce((sum, number) => sum + number, 0);
 }
 
-/** Of the mean; null for fewer than two numbers. */
+/** Standard error of the mean; null for fewer than two numbers. */
 function standardError(numbers: readonly number[]): number | null {
   if (numbers.length < 2) return null;
   const middle = mean(numbers);

@@ -1,7 +1,7 @@
 import { bootstrapMean } from "./bootstrap.js";
 import type { Estimate } from "./mean-interval.js";
 
-/** How many attempts at a task have a score, and how many of those passed. */
+/** Number of attempts at a task with a score, and number of those that passed. */
 export interface TaskPasses {
   scored: number;
   passed: number;
@@ -13,7 +13,7 @@ export interface PassEstimates {
   passAt: Estimate;
   /** The chance that all k attempts at a task pass. */
   passAll: Estimate;
-  /** Those with at least k scored attempts, over which the chances are taken. */
+  /** Number of tasks with at least k scored attempts, over which the chances are taken. */
   tasks: number;
 }
 
