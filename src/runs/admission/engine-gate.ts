@@ -36,7 +36,7 @@ export interface EnginePause {
   forMs: number;
   failed: number;
   outcomes: number;
-  /** What the last failure that speaks against the engine said, or the probe's. */
+  /** Message of the probe, or of the last failure that speaks against the engine. */
   cause: string | null;
 }
 

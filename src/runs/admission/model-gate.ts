@@ -13,15 +13,15 @@ export interface ModelGateOptions {
 
 /** Why nothing starts at the moment. */
 export interface ModelPause {
-  /** So many attempts in a row failed because of the endpoint. */
+  /** How many attempts in a row failed because of the endpoint. */
   failed: number;
-  /** When one attempt tries it again; 0: one does now. */
+  /** Time until one attempt tries the endpoint again; 0 if one is trying it now. */
   forMs: number;
-  /** What the last of them said. */
+  /** Message of the last failure. */
   cause: string;
 }
 
-/** What an attempt that has ended says about the endpoint. "unknown": it never asked it, or was cancelled. */
+/** What an ended attempt shows about the endpoint. "unknown": it never asked the endpoint, or was cancelled. */
 export type ModelOutcome = { kind: "answered" | "unknown" } | { kind: "failed"; cause: string };
 
 /** Leave to start one attempt. Its end has to be told. */
@@ -61,7 +61,7 @@ export class ModelGate {
     }
     return {
       ended: (outcome) => {
-        // Those that started before a pause say nothing about the time since.
+        // Attempts that started before a pause say nothing about the time since.
         if (this.#pause === null) this.#note(outcome);
       },
     };

@@ -50,7 +50,7 @@ export class AttemptContainer {
     await makeDirectories(container.asRoot, wanted);
   }
 
-  /** As it is, while what the agent left in it runs on. */
+  /** Gives access to the container without stopping it, while programs that the agent started run on. */
   async unstopped(): Promise<SandboxFiles> {
     const { engine, containerId, settings } = openedSandboxOf(await this.running());
     return { engine, containerId, brigHome: settings.environment.brigHome };

@@ -9,7 +9,7 @@ import type { PlantedAttack } from "../attacks/plant-attack.js";
 import { passRestsOn } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 
-/** What one agent's attempt gave. */
+/** Result of one agent's attempt. */
 export interface Trial {
   agent: string;
   /** Null without a score. */
@@ -31,7 +31,7 @@ export type EndedTrial = (Trial | AttackTrial) & { task: string; done: number; o
 
 export interface TaskAudit {
   task: string;
-  /** How its tests run, one for each step. */
+  /** Mode of the verifier, for each step. */
   modes: ("separate" | "shared")[];
   nop: Trial;
   oracle: Trial;

@@ -3,7 +3,7 @@ import { BrigError } from "../../errors.js";
 import { matchesWildcards } from "../../lib/wildcards.js";
 import type { Task } from "../../tasks/task.js";
 
-/** Which tasks of those that were found a run takes. Undefined for all. */
+/** Selects tasks from those that were found. Undefined for all. */
 export interface TaskSelection {
   /** Patterns of names, with `*` and `?`. A task of any of them is taken. */
   include?: readonly string[] | undefined;

@@ -18,7 +18,7 @@ export interface ChangesRequest {
   imageId: string;
   /** At least those below `cwd`. */
   changes: readonly ContainerChange[];
-  /** What the patch is relative to, in the container. */
+  /** Directory in the container to which the patch is relative. */
   cwd: string;
   /** Directories of the host whose contents were copied to `cwd`, in this order. Their files are no changes. */
   copied: readonly string[];
@@ -114,7 +114,7 @@ async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: So
   return sides.size < limit && [...sides].every((one) => isKnown(one) && !isRefused(one));
 }
 
-/** What the last of the directories had under this name; null if none had. */
+/** The file of this name in the last of the directories that has one; null if none has. */
 async function sideCopied(directories: readonly string[], name: string): Promise<FoundSide | null> {
   for (const directory of directories.toReversed()) {
     const side = await sideOnHost(join(directory, name));
@@ -123,7 +123,7 @@ async function sideCopied(directories: readonly string[], name: string): Promise
   return null;
 }
 
-/** What was copied and then deleted: to the engine it never was there. */
+/** Adds files that were copied into the container and then deleted: to the engine they never existed. */
 async function addDeletedCopies(
   patch: Patch,
   { copied }: Sources,

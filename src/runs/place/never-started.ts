@@ -8,7 +8,7 @@ import { LABELS, sessionLabels } from "../../sandbox/labels.js";
 import { removeRecord, writeRecord } from "../../sandbox/sandbox-records.js";
 import { readVersion } from "../../version.js";
 
-/** Where containers are made, and where they are recorded. */
+/** The engine on which containers are made, and the directory in which they are recorded. */
 export interface RecordedPlace {
   engine: Engine;
   brigHome: string;
@@ -33,7 +33,7 @@ export async function neverStarted(
     };
     return { id, [Symbol.asyncDispose]: dispose };
   } catch (error) {
-    // Without an answer of the engine it may still appear.
+    // If the engine has not answered, the container may still appear.
     if (isDefiniteFailure(error)) forget();
     throw error;
   }

@@ -15,15 +15,15 @@ type Files = Pick<Sandbox["files"], "list" | "read" | "stat">;
 
 const MAX_PROGRAMS = 200;
 const MAX_DESCRIPTORS = 64;
-/** What the kernel says of a process, that process can delay. */
+/** Time limit for reading /proc: a process can delay what the kernel says about it. */
 const LONGEST_MS = 10_000;
 const MAX_NAME = 60;
 const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 const LISTENING = "0A";
 
 /**
- * What runs in a container besides brig's own program, by what the kernel says in /proc; those that listen come first. No program of the
- * container takes part. Without what cannot be read in time. Error: the signal's reason.
+ * The programs that run in a container besides brig's own, according to /proc; those that listen come first. No program
+ * of the container takes part. Anything that cannot be read in time is left out. Error: the signal's reason.
  */
 export async function runningPrograms(
   { files }: { files: Files },

@@ -30,7 +30,7 @@ export function attemptFolder({ task, attempt }: AttemptPlace): string {
   return join(runFiles.attempts, taskFolderName(task), String(attempt));
 }
 
-/** Where the files of a try are kept that the infrastructure ended. */
+/** Folder for the files of a try that the infrastructure ended. */
 export function tryFolder(place: AttemptPlace, tryNumber: number): string {
   return `${attemptFolder(place)}.try-${tryNumber}`;
 }

@@ -16,8 +16,8 @@ const notOfTheAgent =
   /^\/(?:proc|sys|dev|\.brig|tests|solution|logs|run)(?:\/|$)|^\/etc\/(?:hostname|hosts|resolv\.conf|mtab)$/;
 
 /**
- * What an agent has changed outside of some directories: files, links, and whole directories where the topmost is new. A
- * directory in which only something has changed says nothing itself.
+ * Changes of an agent outside of some directories: files, links, and whole directories where the topmost is new. A
+ * directory in which only something has changed is not listed itself.
  */
 export function changesOutside(
   changes: readonly ContainerChange[],

@@ -14,7 +14,7 @@ interface WorkPlace {
   engine: Pick<Engine, "readArchive">;
   step: TaskStep;
   cwd: string;
-  /** Of the step, on the host. */
+  /** Folder of the step, on the host. */
   folder: string;
   signal: AbortSignal | undefined;
 }
