@@ -18,7 +18,7 @@ const replacesVariables = /^(?:ADD|ARG|COPY|ENV|EXPOSE|FROM|LABEL|STOPSIGNAL|USE
 const patternInVariable = /(?<!\\)\$\{\w+(?:#|%|\/)/;
 const gitSource = /^(?:git@|git:\/\/|https?:\/\/\S+\.git(?:#|$))/;
 
-/** What of an instruction the engine's classic builder refuses, or takes for something else. */
+/** Parts of an instruction that the engine's classic builder refuses, or misunderstands. */
 export function buildKitFeaturesOf({ name, text, hasHeredoc, firstLine }: Instruction): BuildKitFeature[] {
   const words = text.split(/\s+/);
   const firstOther = words.findIndex((word) => !word.startsWith("--"));

@@ -4,9 +4,9 @@ import { isNativePlatform, predefinedArguments } from "./platforms.js";
 import { expandVariables } from "./variables.js";
 
 export interface Dockerfile {
-  /** What it uses of images that it does not build itself, in order; an image may occur several times. */
+  /** Uses of images that it does not build itself, in order; an image may occur several times. */
   bases: readonly BaseUse[];
-  /** What only BuildKit can do: with the classic builder it fails. */
+  /** Features that only BuildKit has: with the classic builder they fail. */
   buildKitFeatures: readonly BuildKitFeature[];
   platforms: readonly PlatformUse[];
   /** Arguments about the platform that it declares without a value. Only BuildKit gives them one by itself. */

@@ -160,8 +160,8 @@ interface OwnEnvironment {
 }
 
 /**
- * Of a separate verifier: `[verifier.environment]`, else a copy of `[environment]`. The directory of the tests may
- * have a Dockerfile, whose image then contains them.
+ * The environment of a separate verifier: `[verifier.environment]`, else a copy of `[environment]`. The directory of
+ * the tests may have a Dockerfile, whose image then contains them.
  */
 function verifierEnvironment(
   { verifier, folder, field }: StepSource,
@@ -195,7 +195,7 @@ function verifierEnvironment(
   return { environment, isSame: false, hasTests: false };
 }
 
-/** Those that there are: a step's own, whose files replace those of all steps of the same names, comes first. */
+/** The directories of tests that exist: a step's own, whose files replace those of all steps of the same names, comes first. */
 function testsDirectories(folder: string, { tree }: HarborReading): string[] {
   return [...new Set([`${folder}tests`, "tests"])].filter((directory) => tree.hasDirectory(directory));
 }

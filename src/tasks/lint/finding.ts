@@ -13,11 +13,11 @@ export interface LintFinding {
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
   message: string;
-  /** What can be done about it; null where the message says it. */
+  /** A way to solve the problem; null where the message says it. */
   hint: string | null;
 }
 
-/** What a rule finds in a step. */
+/** A rule's finding in a step. */
 export type Remark = Pick<LintFinding, "message"> & Partial<Pick<LintFinding, "file" | "level">>;
 
 export interface Rule {

@@ -8,7 +8,7 @@ export interface TaskFault {
   field: string | null;
   /** A sentence without a full stop that follows the place. */
   problem: string;
-  /** What the author of the task, or the user, can do. */
+  /** Advice for the author of the task, or for the user. */
   hint: string | null;
   /** A variable of this machine that is not set, without which the task cannot be read. */
   missingVariable?: string | undefined;
