@@ -37,16 +37,13 @@ export interface SessionRequest {
 
 export interface PreparedSession {
   threadId: string;
-  /**
-   * To be passed to `openConversation`, with a listener. If no conversation is opened, `discard` must be
-   * called.
-   */
+  /** Pass these to `openConversation`, with a listener. If no conversation is opened, `discard` must be called. */
   options: ConversationOptions;
   setting: SessionSetting;
   reasoningEffort: string | undefined;
   /** Commands that a person can type after a slash. */
   commands: readonly SessionCommand[];
-  /** The same session in another mode. The sandbox starts when its source is called. */
+  /** Opens the same session in another mode. The sandbox starts when its source is called. */
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
   /** The models to choose from, besides its own. */
   models: readonly string[];

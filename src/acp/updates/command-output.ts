@@ -62,8 +62,8 @@ export class CommandOutputs {
   }
 
   /**
-   * To be called when the command has ended. Sends the rest of its output to a terminal; otherwise the end of
-   * the call shows it.
+   * Call this when the command has ended. Sends the rest of its output to a terminal; otherwise the end of the call
+   * shows it.
    */
   end(callId: string): void {
     const output = this.#running.get(callId);
