@@ -31,7 +31,7 @@ export interface AgentSandbox extends ToolSandbox {
    * sandbox cannot be forked.
    */
   fork?(options?: { signal?: AbortSignal | undefined }): Promise<ForkedSandbox>;
-  /** Under which name the states of a copy-on-write workspace are kept. Null or absent for any other workspace. */
+  /** Name under which the states of a copy-on-write workspace are kept. Null or absent for any other workspace. */
   readonly snapshotId?: string | null;
   /**
    * Keeps the state that the workspace has now. Null if nothing has changed since the last time. Called only

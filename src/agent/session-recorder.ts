@@ -81,7 +81,7 @@ export class SessionRecorder {
     for (const item of openingItems) this.#transcript.recordItem(item);
   }
 
-  /** From now on, what programs of the sandbox try to reach is recorded. */
+  /** Records from now on what programs of the sandbox try to reach. */
   settingUp(sandbox: AgentSandbox, { argv, network }: SessionSetup): void {
     this.#egress.watch(sandbox);
     this.#onceBegun(() => this.#transcript.emit({ kind: "setup-started", argv, network }));
@@ -110,7 +110,7 @@ export class SessionRecorder {
     else this.#early.push(say);
   }
 
-  /** For a sandbox that has run nothing yet, except for its set-up. It may replace one whose allow-list was changed. */
+  /** Call this with a sandbox that has run nothing yet, except for its set-up. It may replace one whose allow-list was changed. */
   watch(
     sandbox: AgentSandbox,
     {

@@ -14,7 +14,7 @@ export interface SummaryRequest {
   /** Asks the model for the summary. */
   prompt: string;
   signal: AbortSignal;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
   onUsage(usage: TokenUsage): void;
   onReconnecting(event: AgentEvent & { kind: "reconnecting" }): void;

@@ -33,7 +33,7 @@ interface CompactorOptions extends CompactionOptions {
   model: ModelClient;
   instructions: string;
   transcript: Transcript;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
 }
 

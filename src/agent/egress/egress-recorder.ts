@@ -46,7 +46,7 @@ export class EgressRecorder {
     this.#log.then((log) => log.add(attempt)).catch(warn);
   };
 
-  /** From now on there is a record to write to. */
+  /** Call this when there is a record to write to. */
   begin(): void {
     const early = this.#early ?? [];
     this.#early = null;

@@ -53,7 +53,7 @@ export class SetupOnce {
     signal.addEventListener("abort", stop, { once: true });
   }
 
-  /** For a session that is closed: nothing is set up any more. */
+  /** Call this when the session is closed. Nothing is set up any more. */
   stop(): void {
     this.#closed.abort(stopped());
   }

@@ -20,7 +20,7 @@ export interface SessionSetup {
 export interface EndedSetup {
   exitCode: number;
   durationMs: number;
-  /** Its beginning and its end. */
+  /** Beginning and end of the output. */
   output: string;
   /** Null if it has succeeded. */
   error: BrigError | null;

@@ -73,7 +73,7 @@ export class Transcript {
     return this.#history.toInput();
   }
 
-  /** From now on, secrets are hidden in records, events and outputs. A session may have several sandboxes. */
+  /** Hides secrets in records, events and outputs from now on. A session may have several sandboxes. */
   maskWith(mask: (text: string) => string): void {
     this.#masks.push(mask);
   }

@@ -30,7 +30,7 @@ interface TurnContext extends Turn, ResponseContext {
   truncation: TruncationPolicy;
   outputSchema: ModelRequest["outputSchema"];
   now: () => Date;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
 }
 
