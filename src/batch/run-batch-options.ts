@@ -40,7 +40,7 @@ export interface RunBatchOptions {
   skipsUnusable?: boolean | undefined;
   /** Attempts at each task. Default 1. */
   attempts?: number | undefined;
-  /** At most so many attempts run at once, fewer while the machine has no room. Default: one for each processor. */
+  /** Most attempts that run at once; fewer while the machine has no room. Default: one for each processor. */
   concurrency?: number | undefined;
   /** Limits of each attempt. Default: what its task says. */
   limits?: AttemptLimits | undefined;
