@@ -2,7 +2,7 @@ import type { ConnectionOwner } from "./inside-network.js";
 
 /** A host that no rule allows, and that a program wants to connect to through the proxy. */
 export interface AskedHost {
-  /** With the port, as it can stand in an allow-list. */
+  /** Host and port, in the syntax of an allow-list. */
   host: string;
   /** A port of the machine that brig runs on. */
   isOwnMachine: boolean;

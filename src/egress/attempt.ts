@@ -17,7 +17,7 @@ export type EgressOutcome =
 /** One attempt of a program in the sandbox to reach something, after it ended. */
 export interface EgressAttempt {
   startedAtMs: number;
-  /** In which it began. */
+  /** Phase in which it began. */
   phase: EgressPhase;
   durationMs: number;
   way: EgressWay;

@@ -31,7 +31,7 @@ export type Opened =
   | { kind: "denied"; denial: Denial; rule: string | null }
   | { kind: "failed"; errno: string; rule: string };
 
-/** In the record, in place of the entry of the allow-list. */
+/** Stands in the record in place of the entry of the allow-list. */
 const ALLOWED_ONCE = "allowed once by the user";
 
 /** Recorded outcome for a target that was not reached. */
@@ -81,7 +81,7 @@ export class EgressGate {
   /** Connections of which only the proxy knows where they lead. */
   readonly #chained = new WeakSet<Socket>();
   #rules: readonly EgressRule[];
-  /** In which attempts begin that begin now. */
+  /** Phase of attempts that begin now. */
   #phase: EgressPhase = "run";
   #isClosed = false;
 
@@ -217,7 +217,7 @@ export class EgressGate {
    * opened, it is cut now, and this returns why; `onCut` is not called then.
    */
   watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): Denial | null {
-    // Its closing would never be seen any more.
+    // A socket that is closed already would never report its closing.
     if (socket.closed) return null;
     const isNew = !this.#live.has(socket);
     if (isNew && !this.allows(socket, endpoint)) {

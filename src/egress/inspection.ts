@@ -81,7 +81,7 @@ export class Inspection {
     return new Inspection(options, await SessionAuthority.create());
   }
 
-  /** In PEM: what programs in the sandbox have to trust. */
+  /** Certificate in PEM that programs in the sandbox have to trust. */
   get certificate(): string {
     return this.#own.certificate;
   }

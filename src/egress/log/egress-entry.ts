@@ -24,7 +24,7 @@ export interface EgressEntry {
   method: string | null;
   path: string | null;
   outcome: "allowed" | "denied" | "failed";
-  /** For a denial its kind, such as "no-rule"; for a failure the errno. Null for what was allowed. */
+  /** Kind of a denial, such as "no-rule", or errno of a failure. Null for what was allowed. */
   reason: string | null;
   /** The reason in a sentence, or null. */
   message: string | null;

@@ -16,7 +16,7 @@ interface ProposedEntry {
 
 /** The smallest allow-list with which programs reach again what they reached. */
 export interface Proposal {
-  /** For `--network`, the configuration or a policy. */
+  /** Text for `--network`, the configuration or a policy. */
   network: string;
   entries: ProposedEntry[];
   /** Hosts that were tried in vain, which are not proposed. */

@@ -13,7 +13,7 @@ const CODES = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4 } as
 export type NameAnswer =
   | { kind: "address"; address: string }
   | { kind: "unknown" }
-  /** It exists, but gets no address now. */
+  /** The name exists, but gets no address now. */
   | { kind: "unavailable" };
 
 /**

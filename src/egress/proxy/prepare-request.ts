@@ -64,7 +64,7 @@ export async function prepareRequest(
   });
   const shown = endpoint.port === (isTls ? 443 : 80) ? host : `${host}:${endpoint.port}`;
   const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
-  // Before anybody is asked about the host: an answer about a host is none about its requests.
+  // The request is judged before anybody is asked about the host: an answer about a host is none about its requests.
   const decision: RequestDecision =
     canary !== null
       ? { kind: "denied", denial: { kind: "canary", name: canary, isLeak: true } }
@@ -149,7 +149,7 @@ type OpenedConnection =
   | { kind: "open"; connection: ServerConnection; upstream: UpstreamProxy | null }
   | Exclude<Opened, { kind: "open" }>;
 
-/** In TLS, if the program speaks TLS. */
+/** Opens a connection; in TLS, if the program speaks TLS. */
 async function openFor(endpoint: Endpoint, opening: Opening): Promise<OpenedConnection> {
   const { gate, kept, fixed, mayBeKept } = opening;
   const ready = mayBeKept ? kept.takeFor(endpoint) : null;

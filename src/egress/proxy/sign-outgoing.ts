@@ -8,7 +8,7 @@ import type { SignedRequest } from "../secrets/aws/sign-request.js";
 interface Outgoing {
   gate: EgressGate;
   decision: Extract<RequestDecision, { kind: "allowed" }>;
-  /** On which the request is sent. */
+  /** Socket on which the request is sent. */
   socket: Socket;
   isTls: boolean;
   authority: string;

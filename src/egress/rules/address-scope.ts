@@ -10,7 +10,7 @@ export type AddressScope =
   | "multicast"
   | "reserved";
 
-/** In this order: the first one that has the address counts. */
+/** The first scope that has the address counts. */
 const SCOPES: readonly [AddressScope, readonly string[]][] = [
   [
     // Addresses at which clouds answer with credentials: AWS and most others, AWS's containers, Alibaba, Azure, Oracle.

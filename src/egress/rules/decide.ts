@@ -28,7 +28,7 @@ export type TargetDecision =
 /** Asked only where it matters, because the answer takes as long as a short request. */
 export type OwnAddresses = () => readonly string[];
 
-/** The same answer for one decision, or for all of one change. */
+/** Asks once, and gives the same answer for one decision, or for all of one change. */
 export function onceAsked(ask: OwnAddresses): OwnAddresses {
   let answer: readonly string[] | null = null;
   return () => {

@@ -65,7 +65,7 @@ function replaceInHeaders(
   return { headers: replaced, left: null };
 }
 
-/** Also in the Base64 of a user and password, as git and curl send them. */
+/** Replaces the placeholder, also in the Base64 of a user and password, as git and curl send them. */
 function exchange(value: string, { placeholder, value: secret }: HeldSecret): string {
   const [, scheme = "", encoded] = /^(basic +)([A-Za-z0-9+/]+=*)$/i.exec(value) ?? [];
   if (encoded === undefined) return value.replaceAll(placeholder, () => secret);

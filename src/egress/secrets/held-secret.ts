@@ -8,7 +8,7 @@ export interface HeldSecret {
   placeholder: string;
   /** Patterns as in an allow-list. */
   hosts: readonly string[];
-  /** In lower case. */
+  /** Names in lower case. */
   headers: readonly string[];
   /** Parameters of URLs. */
   query: readonly string[];

@@ -32,7 +32,7 @@ export class SecretMask {
   }
 
   /**
-   * Also hides what is left of a secret where a text was cut, if it is half of it or more: tools cut long lines and
+   * Hides secrets, and what is left of one where a text was cut, if it is half of it or more: tools cut long lines and
    * long outputs.
    */
   text(text: string): string {
@@ -59,7 +59,7 @@ interface Hidden {
   whole: SpelledTexts;
   /** Halves of secrets, and what follows of them. */
   beginnings: SpelledTexts;
-  /** For data whose bytes are in reverse order. */
+  /** Texts for data whose bytes are in reverse order. */
   ends: SpelledTexts;
 }
 

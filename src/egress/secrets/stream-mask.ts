@@ -2,7 +2,7 @@ import { type OnFound, SpelledSearch } from "./spelled/spelled-search.js";
 import type { SpelledTexts } from "./spelled/spelled-texts.js";
 
 const STAR = "*".charCodeAt(0);
-/** So much of a secret's beginning may be shown while it is not known what follows. */
+/** Length of a secret's beginning that may be shown while it is not known what follows. */
 const EARLY_MAX_BYTES = 4;
 
 /** Masks a stream, piece by piece. Only bytes that may be the beginning of a secret wait for what follows. */

@@ -12,7 +12,7 @@ const MAX_CONTEXTS = 256;
 
 /** The certificate authority of one sandbox, which only this sandbox is told to trust. */
 export class SessionAuthority {
-  /** In PEM. */
+  /** Certificate in PEM. */
   readonly certificate: string;
   readonly #name: string;
   readonly #signer: KeyPair;

@@ -40,7 +40,7 @@ export async function openTunnel(
   { gate, attempting, answers, serveHttp }: TunnelRequest,
 ): Promise<void> {
   const record = gate.begin(attempting, { host: hostOf(endpoint.target), port: endpoint.port });
-  // Its error is seen by what reads from it; before and after, the closing is enough.
+  // An error is seen by what reads from the stream; before and after, the closing is enough.
   inside.on("error", () => undefined);
   const opened = await gate.open(endpoint, attempting);
   if (opened.kind !== "open") {

@@ -1,7 +1,7 @@
 export interface AwsCredentials {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Only temporary keys have one. Null for all others. */
+  /** Token of temporary keys. Null for all others. */
   sessionToken: string | null;
 }
 
@@ -41,7 +41,7 @@ export class AwsKeys {
     this.#renew = renew;
   }
 
-  /** They may have expired. */
+  /** The newest keys. They may have expired. */
   get newest(): AwsCredentials {
     return this.#current.credentials;
   }

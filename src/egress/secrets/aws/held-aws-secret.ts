@@ -8,7 +8,7 @@ export interface HeldAwsSecret {
   /** Environment variables in which programs find the placeholders. */
   variables: Readonly<Record<string, string>>;
   keys: AwsKeys;
-  /** With a session token if the first keys have one. They stay the same when the keys are read anew. */
+  /** Placeholders, with a session token if the first keys have one. They stay the same when the keys are read anew. */
   placeholders: AwsCredentials;
   /** Patterns as in an allow-list. */
   hosts: readonly string[];

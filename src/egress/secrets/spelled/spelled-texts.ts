@@ -1,7 +1,7 @@
 import { Alphabet, type Letter } from "./letters.js";
 
 interface SpelledOptions {
-  /** For data whose bytes are in reverse order. */
+  /** Set for data whose bytes are in reverse order. */
   isBackwards?: boolean;
   /** Number of leading characters that are enough to recognise a form that has `length` of them. Default: all. */
   enough?: (length: number) => number;
@@ -26,14 +26,14 @@ export interface State {
 
 export interface Step {
   to: State;
-  /** For each match of the new state the one of the old state that it continues; NEW if it begins with this byte. */
+  /** The match of the old state that each match of the new state continues; NEW if it begins with this byte. */
   continued: readonly number[];
   /** Texts that end with this byte. */
   found: readonly { continued: number; text: number }[];
 }
 
 export const NEW = -1;
-/** So many matches are remembered, in states and steps, which are then forgotten and made anew as they are needed. */
+/** Number of matches that are remembered, in states and steps. Above it they are forgotten and made anew as they are needed. */
 const REMEMBERED_MATCHES_MAX = 50_000;
 
 /**
@@ -41,7 +41,7 @@ const REMEMBERED_MATCHES_MAX = 50_000;
  * of them has learned: each byte in each state has to be thought about only once.
  */
 export class SpelledTexts {
-  /** In characters; infinite if there are no texts. */
+  /** Length of the shortest text in characters; infinite if there are no texts. */
   readonly shortest: number;
   /** The places of each form follow each other: one before each character, and one at the end, which has null. */
   readonly #letters: readonly (Letter | null)[];
