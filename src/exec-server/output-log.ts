@@ -3,7 +3,7 @@ export type OutputStreamName = "stdout" | "stderr" | "pty";
 export interface OutputChunk {
   seq: number;
   stream: OutputStreamName;
-  /** In base64, as it is sent. */
+  /** Output in base64, as it is sent. */
   chunk: string;
 }
 

@@ -158,7 +158,7 @@ function readSpecialEntry(
 }
 
 /**
- * It holds the workspace's configuration of brig, which brig reads on the host. Codex's profiles do not
+ * This directory holds the workspace's configuration of brig, which brig reads on the host. Codex's profiles do not
  * protect it.
  */
 const OWN_DIRECTORY = ".brig";

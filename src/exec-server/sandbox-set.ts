@@ -108,7 +108,7 @@ export class SandboxSet {
   }
 
   async #open(need: SandboxNeed, key: string): Promise<ServedSandbox> {
-    // They take directories away that the next one would mount.
+    // Sandboxes that are closing take directories away that the next one would mount.
     await Promise.all(this.#leaving);
     const opened = await openSandbox(this.#settings(need), {
       ...this.#options,
