@@ -81,7 +81,7 @@ export class AttemptQueue implements AsyncDisposable {
     return (await this.#redis.sismember(keys.cancelled(run), ALL)) === 1;
   }
 
-  /** The same command again takes back that its run was cancelled. */
+  /** Takes back that a run was cancelled, because the same command was given again. */
   async allowRun(run: string): Promise<void> {
     await this.#redis.del(keys.cancelled(run));
   }

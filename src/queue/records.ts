@@ -73,7 +73,7 @@ export const runRecordSchema = z.strictObject({
 });
 export type RunRecord = z.infer<typeof runRecordSchema>;
 
-/** The same for each try of an attempt under the same settings, so that submitting it again finds what there is. */
+/** Returns the same id for each try of an attempt under the same settings, so that submitting it again finds what there is. */
 export function jobIdOf({ run, spec, task, taskChecksum, attempt, try: number }: AttemptJob): string {
   const text = JSON.stringify([spec, task, taskChecksum, attempt, number]);
   return `${run}-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;

@@ -94,7 +94,7 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-/** Not more than was announced, even if the file has grown meanwhile. */
+/** Reads no more than was announced, even if the file has grown meanwhile. */
 async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   if (sizeBytes > 0) yield* createReadStream(path, { end: sizeBytes - 1 });
 }

@@ -45,7 +45,7 @@ export function readRedisAddress(
   };
 }
 
-/** For messages: without user and password. */
+/** The address for messages, without user and password. */
 export function shownAddress({ host, port, database, usesTls }: RedisAddress): string {
   const name = host.includes(":") ? `[${host}]` : host;
   return `${usesTls ? "rediss" : "redis"}://${name}:${port}${database === 0 ? "" : `/${database}`}`;

@@ -70,7 +70,7 @@ async function runningAttempts(queue: AttemptQueue): Promise<RunningAttempt[]> {
   for (const jobId of await queue.jobs.getRanges(["active"])) {
     const job = await queue.find(jobId);
     const parsed = attemptJobSchema.safeParse(job?.data);
-    // It has ended meanwhile, or is not brig's.
+    // Such a job has ended meanwhile, or is not brig's.
     if (job === null || !parsed.success || job.finishedOn !== undefined) continue;
     const { run, task, attempt } = parsed.data;
     found.push({

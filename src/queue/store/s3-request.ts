@@ -19,7 +19,7 @@ export interface S3Request {
   key: string;
   headers?: Record<string, string> | undefined;
   body?: (() => Readable) | undefined;
-  /** In hex; needed with a body. */
+  /** Checksum in hex; needed with a body. */
   bodySha256?: string | undefined;
   signal?: AbortSignal | undefined;
 }

@@ -15,7 +15,7 @@ export interface TaskPackagesOptions {
   /** The directory or the file that each task was read from, by its name. */
   origins: ReadonlyMap<string, string>;
   store: ObjectStore;
-  /** For archives that are being made. */
+  /** Folder for archives that are being made. */
   folder: string;
   signal: AbortSignal;
 }

@@ -182,7 +182,7 @@ class QueueWorker {
       case "cancelled":
         return { kind: "cancelled", worker: this.#name };
       case "returned":
-        // So that this worker does not take it again.
+        // Closing keeps this worker from taking the job again.
         void this.#worker?.close();
         await job.moveToWait(token);
         throw new WaitingError();
