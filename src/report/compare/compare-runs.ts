@@ -9,7 +9,7 @@ import { type Estimate, meanDifference } from "../statistics/mean-interval.js";
 import { type Change, compareTasks, type TaskComparison } from "./compare-tasks.js";
 
 export interface RunComparison {
-  /** Also tasks that only one of the runs has, and those that have changed. */
+  /** Differences of settings. Includes tasks that only one of the runs has, and those that have changed. */
   settings: SettingDifference[];
   /** Number of tasks by kind of change, including tasks that do not have a score in both runs. */
   counts: Record<Change, number>;

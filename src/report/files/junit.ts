@@ -70,7 +70,7 @@ const entities: Record<string, string> = {
   "\t": "&#9;",
 };
 
-/** For texts and attributes. What XML 1.0 does not allow becomes a visible sign, since no escape for it exists. */
+/** Escapes texts and attributes. What XML 1.0 does not allow becomes a visible sign, since no escape for it exists. */
 function escaped(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, visibleSign)

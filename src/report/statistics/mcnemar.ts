@@ -14,7 +14,7 @@ export function mcnemar({ gained, lost }: { gained: number; lost: number }): num
   return Math.min(1, 2 * tail);
 }
 
-/** With continuity correction; for numbers whose exact probabilities would underflow. */
+/** Approximates the probability, with continuity correction, for numbers whose exact probabilities would underflow. */
 function normalApproximation(gained: number, lost: number): number {
   const z = Math.max(0, Math.abs(gained - lost) - 1) / Math.sqrt(gained + lost);
   return Math.min(1, 2 * upperTail(z));

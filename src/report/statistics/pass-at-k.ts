@@ -19,7 +19,7 @@ export interface PassEstimates {
 
 const usualNumbers = [1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100];
 
-/** By default for the usual numbers k up to the most attempts that a task has, and for that one. */
+/** Estimates for numbers k. Default: the usual ones up to the most attempts that a task has, and that one. */
 export function passEstimates(
   tasks: readonly TaskPasses[],
   wanted: readonly number[] = numbersUpTo(tasks),

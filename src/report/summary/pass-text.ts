@@ -8,7 +8,7 @@ const kindTexts: Readonly<Record<PassKind, string>> = {
   "shared-unconfirmed": "shared, not confirmed",
 };
 
-/** For a table. */
+/** Texts for a table. */
 const shortTexts: Readonly<Record<PassKind, string>> = {
   separate: "separate",
   shared: "shared",
