@@ -26,9 +26,9 @@ export interface AdmittedAttempt {
 export type BatchWait =
   /** The next attempt needs so much of it, and so much is left: processors, or bytes. */
   | { kind: "room"; resource: "cpus" | "memory" | "disk"; needed: number; left: number }
-  /** So many of the last attempts failed because of the engine, which is asked again after this time. */
+  /** This number of the last attempts failed because of the engine, which is asked again after `forMs`. */
   | { kind: "engine"; failed: number; outcomes: number; forMs: number; message: string | null }
-  /** So many attempts in a row failed because of the model's endpoint; one tries it again after this time. 0: one does now. */
+  /** This number of attempts in a row failed because of the model's endpoint; one tries it again after `forMs`. 0: one does now. */
   | { kind: "model"; failed: number; forMs: number; message: string };
 
 export interface AttemptAdmissionOptions {

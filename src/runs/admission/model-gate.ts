@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/time/clock.js";
 
 export interface ModelGateOptions {
   clock: Clock;
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   random: () => number;
   /** Called when nothing starts any more, and with each next try. */
   onPause?: ((pause: ModelPause) => void) | undefined;
@@ -29,7 +29,7 @@ export interface ModelTurn {
   ended(outcome: ModelOutcome): void;
 }
 
-/** So many failures in a row are no accident of single attempts. */
+/** This many failures in a row are no accident of single attempts. */
 const FAILED_IN_A_ROW = 5;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 300_000;

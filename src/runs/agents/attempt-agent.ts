@@ -26,13 +26,13 @@ export interface AgentWork {
   /** Time at which the agent is stopped; null for no limit. */
   deadline: Date | null;
   budget: { maxTurns: number | null; maxTokens: number | null; maxCostUsd: number | null };
-  /** For files of the agent: session, trajectory, output. */
+  /** Folder for files of the agent: session, trajectory, output. */
   folder: string;
 }
 
 export interface AgentOutcome {
   ending: "completed" | "failed" | "timed-out" | "limit" | "not-run";
-  /** Its last words, or why it failed; null for none. */
+  /** Last words of the agent, or the reason for its failure; null for none. */
   message: string | null;
   usage: AttemptUsage;
   /** Files that it wrote, relative to the attempt's folder. */

@@ -10,10 +10,10 @@ const RESERVED = ["/logs/verifier", "/tests", "/solution", "/proc", "/sys", "/de
 /** One declared file or directory, with absolute paths. */
 export interface DeclaredArtifact {
   source: string;
-  /** Below the folder of the artifacts, with slashes. */
+  /** Path below the folder of the artifacts, with slashes. */
   destination: string;
   excludes(relative: string): boolean;
-  /** Its absence is a finding. */
+  /** Whether its absence is a finding. */
   isExpected: boolean;
 }
 

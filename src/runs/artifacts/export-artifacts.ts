@@ -40,13 +40,13 @@ interface StoppedContainer {
 
 export interface ExportRequest {
   artifacts: readonly TaskArtifact[];
-  /** At least those of all artifacts. */
+  /** Changes in the container, at least those of all artifacts. */
   changes: readonly ContainerChange[];
   /** Directories with nothing in them, which the engine need not be asked for. */
   empty: readonly EmptyDirectory[];
   /** Directory in the container to which relative sources are relative. */
   cwd: string;
-  /** On the host. Gets `artifacts/` and `artifacts.json`, which must not exist yet. */
+  /** Folder on the host. Gets `artifacts/` and `artifacts.json`, which must not exist yet. */
   folder: string;
   limits?: ExportLimits | undefined;
   signal?: AbortSignal | undefined;

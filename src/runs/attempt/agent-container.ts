@@ -22,7 +22,7 @@ export interface OpenAgentContainer extends OpenTaskSandbox {
   testUsers: ReadonlyMap<TaskStep, ImageUser>;
   /** Directories that brig made for the agent. Files of the task may be in them by now. */
   empty: readonly EmptyDirectory[];
-  /** Nothing is reached before the next phase is entered. */
+  /** Networks of the phases. Nothing can be reached before the first phase is entered. */
   networks: PhaseNetworks;
   /** Things in the container that may tell the agent the answer, one sentence each. */
   findings: readonly string[];
@@ -90,7 +90,7 @@ async function hideFuture(
   ];
 }
 
-/** Before the agent runs, since it could give users other numbers. Error: `usage.invalid` for one that the image lacks. */
+/** Looks users up before the agent runs, since it could give them other numbers. Error: `usage.invalid` for one that the image lacks. */
 async function usersOfTests(
   place: TaskPlace,
   { task, imageId }: { task: Task; imageId: string },

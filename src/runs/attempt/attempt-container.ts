@@ -42,7 +42,7 @@ export class AttemptContainer {
     return this.#current;
   }
 
-  /** They may belong to another user, in directories that the agent has made its own. */
+  /** Removes the tests, which may belong to another user, in directories that the agent has made its own. */
   async hideTests(): Promise<void> {
     using container = await openTestContainer(await this.running(), { owner: this.user, tests: this.user });
     await removeTests(container.asRoot);

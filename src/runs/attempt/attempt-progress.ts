@@ -82,7 +82,7 @@ export class AttemptProgress {
     this.#files[kind] = file;
   }
 
-  /** For the findings of each step. */
+  /** Sets the findings that are added to those of each step. */
   noticed(findings: readonly string[]): void {
     this.#findings = findings;
   }

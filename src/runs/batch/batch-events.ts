@@ -33,7 +33,7 @@ export type BatchEvent =
   /** The infrastructure ended a try, and there will be another one. */
   | ({ kind: "attempt-retried"; try: number; failure: AttemptFailure } & AttemptPlace)
   | { kind: "attempt-ended"; result: AttemptResult }
-  /** Nothing starts until there is room, or the engine or the model's endpoint works again; null when it goes on. */
+  /** Nothing starts until there is room, or the engine or the model's endpoint works again. Null: attempts start again. */
   | { kind: "waiting"; reason: BatchWait | null }
   /** No more attempts start; those that run go on to their end. */
   | { kind: "draining"; reason: BatchStop; running: number }

@@ -51,7 +51,7 @@ export interface BatchOptions {
   runner: AttemptRunner;
   /** Opens what says when an attempt may start. Default: at once. */
   admission?: ((onWait: (wait: BatchWait | null) => void) => AttemptAdmission) | undefined;
-  /** At most so many attempts run at once. */
+  /** Most attempts that run at once. */
   concurrency: number;
   retries: RetryPolicy;
   limits: RunLimits;

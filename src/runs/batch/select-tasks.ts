@@ -10,7 +10,7 @@ export interface TaskSelection {
   exclude?: readonly string[] | undefined;
   /** A task with any of these tags is taken. */
   tags?: readonly string[] | undefined;
-  /** So many of those that are left, the same ones for the same seed, in whatever order they were found. */
+  /** Size of a sample of the tasks that are left. The same seed takes the same ones, in whatever order they were found. */
   sample?: number | undefined;
   /** Default: 0. */
   seed?: number | undefined;

@@ -10,7 +10,7 @@ export interface ChangedPath {
   kind: ContainerChange["kind"];
   /** Absolute in the container. */
   path: string;
-  /** Below the working directory. */
+  /** Path below the working directory. */
   name: string;
 }
 

@@ -15,7 +15,7 @@ export interface ListedPath {
   sha256: string | null;
 }
 
-/** By absolute path in the container. Empty if there is no such directory. */
+/** Paths by their absolute names in the container. Empty if there is no such directory. */
 export type Listing = ReadonlyMap<string, ListedPath>;
 
 export interface ListingLimits {

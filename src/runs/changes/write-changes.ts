@@ -16,13 +16,13 @@ const defaultLimits = { files: 1000, bytes: 8 * 1024 * 1024 };
 
 export interface ChangesRequest {
   imageId: string;
-  /** At least those below `cwd`. */
+  /** Changes in the container, at least those below `cwd`. */
   changes: readonly ContainerChange[];
   /** Directory in the container to which the patch is relative. */
   cwd: string;
   /** Directories of the host whose contents were copied to `cwd`, in this order. Their files are no changes. */
   copied: readonly string[];
-  /** On the host. Gets `changes.diff`. */
+  /** Folder on the host. Gets `changes.diff`. */
   folder: string;
   limits?: { files: number; bytes: number } | undefined;
   signal?: AbortSignal | undefined;
@@ -140,7 +140,7 @@ async function addDeletedCopies(
 
 class Patch {
   readonly #limits: { files: number; bytes: number };
-  /** By their names. What was in a directory may be found both with it and by itself. */
+  /** Pieces by their names. A file in a directory may be found both with it and by itself. */
   readonly #pieces = new Map<string, string>();
   #bytes = 0;
   #leftOut = 0;

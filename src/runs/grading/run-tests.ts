@@ -22,7 +22,7 @@ export const TEST_OUTPUT = "test-output.txt";
 export const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 const CHMOD_LIMIT_MS = 60_000;
-/** It may be in the other of two directories. */
+/** Stands for a script that cannot be read: it may be in the other of two directories. */
 const NO_SCRIPT = Buffer.alloc(0);
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
@@ -32,7 +32,7 @@ const TIMEOUT_EXIT_CODE = 124;
 
 export interface TestRun {
   check: TaskCheck;
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
   cwd: string;
   /** User that the tests run as. */
@@ -121,7 +121,7 @@ async function execWithin(
   { asRoot, asTests }: Pick<TestContainer, "asRoot" | "asTests">,
   { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
 ): Promise<Omit<TestsRun, "period">> {
-  // Before the clock of the tests starts: how much is written already is asked of the engine, which may take seconds.
+  // The disk is measured before the clock of the tests starts: asking the engine may take seconds.
   using disk = await DiskLimit.start(asRoot, run);
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
   using either = new AnySignal([run.signal, limit.signal, disk.signal]);

@@ -20,7 +20,7 @@ export interface SeparateVerification {
   /** Image of the verifier's environment, or of the task's. */
   imageId: string;
   manifest: ArtifactManifest;
-  /** On the host: has the artifacts, and gets the output of the tests. */
+  /** Folder on the host: has the artifacts, and gets the output of the tests. */
   folder: string;
   allowed: TimeAllowed;
 }

@@ -191,7 +191,7 @@ interface MarkedFiles {
   originalLine(line: number): number;
 }
 
-/** With a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
+/** Uses a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
 async function marked({ files, dockerfile }: BuildPlan, brigHome: string | undefined): Promise<MarkedFiles> {
   if (brigHome === undefined) return { files, originalLine: (line) => line };
   const bytes = files.replaced.get(dockerfile) ?? (await readFile(join(files.directory, dockerfile)));

@@ -1,6 +1,6 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
 
-/** Nothing in the repository's own settings is obeyed that would run a program. */
+/** Settings of the repository that would run a program are not obeyed. */
 const PRELUDE = `
 git() { command git -c safe.directory='*' -c core.fsmonitor= -c core.hooksPath=/dev/null -c gc.auto=0 "$@"; }
 `;

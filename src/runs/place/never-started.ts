@@ -22,7 +22,7 @@ export async function neverStarted(
   const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
   const made = { sessionId: randomUUID(), owner };
   const record = { ...made, endpoint: engine.endpoint, containerId: null, placeholders: [] };
-  // By its record the next start, or a sweep, removes it if this process dies meanwhile. Nothing else needs the record.
+  // If this process dies meanwhile, the next start, or a sweep, removes the container by this record. Nothing else needs the record.
   ignoringFailure(() => writeRecord(brigHome, record));
   const forget = () => ignoringFailure(() => removeRecord(brigHome, made));
   try {
@@ -43,7 +43,7 @@ function ignoringFailure(act: () => void): void {
   try {
     act();
   } catch {
-    // On a full disk, for example.
+    // This fails on a full disk, for example.
   }
 }
 

@@ -86,7 +86,7 @@ async function nameOf(reading: Reading, pid: string): Promise<string | null> {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
 }
 
-/** By the inode of their sockets. */
+/** Ports that programs listen on, by the inode of their sockets. */
 async function listeningPorts(reading: Reading): Promise<Map<string, number>> {
   const ports = new Map<string, number>();
   const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map((path) => textOf(reading, path)));

@@ -26,7 +26,7 @@ export interface TaskPlace {
   runtime?: string | undefined;
   limits?: ContainerLimits | undefined;
   signal?: AbortSignal | undefined;
-  /** With an allow-list, receives each attempt of a program to reach something. */
+  /** Receives each attempt of a program to reach something; only with an allow-list. */
   onEgress?: ((attempt: EgressAttempt) => void) | undefined;
 }
 

@@ -17,9 +17,9 @@ const UNGRADABLE = "ungradable";
 
 /** Ways in which the agent's part of an attempt can end. */
 export const agentEndings = [
-  /** It said that it is done, or its program exited with 0. */
+  /** The agent said that it is done, or its program exited with 0. */
   "completed",
-  /** Its program exited with another code, or its model's conversation failed by its own fault. */
+  /** The agent's program exited with another code, or its model's conversation failed by its own fault. */
   "failed",
   /** The task's time ran out. */
   "timed-out",
@@ -27,9 +27,9 @@ export const agentEndings = [
   "limit",
   /** The kernel ended it above the task's own memory limit. */
   "out-of-memory",
-  /** It was ended because its container had written more than the task allows. */
+  /** The agent was ended because its container had written more than the task allows. */
   "out-of-disk",
-  /** It was not run at all, such as the agent `nop`. */
+  /** The agent was not run at all, such as the agent `nop`. */
   "not-run",
 ] as const;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { batchFileSchema } from "../batch/batch-settings.js";
 
-/** In the folder of a sealed run. */
+/** File in the folder of a sealed run. */
 export const SEAL_FILE = "seal.json";
 
 export const STATEMENT_TYPE = "https://in-toto.io/Statement/v1";

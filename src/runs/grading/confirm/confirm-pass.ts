@@ -20,7 +20,7 @@ const MAX_GRADINGS = 16;
 const LONGEST_MS = 10 * 60_000;
 const MAX_PATHS = 100;
 
-/** On the host, in the folder of the step: the outputs of the tests. */
+/** Folder for the outputs of the tests, on the host, in the folder of the step. */
 const CONFIRM_FOLDER = "confirm";
 
 export interface PassToConfirm extends Omit<FreshGrading, "folder"> {
@@ -119,7 +119,7 @@ class Gradings {
     return this.count >= MAX_GRADINGS || performance.now() > this.#until;
   }
 
-  /** With the work and these changes. */
+  /** Grades the work together with these changes. */
   async passes(changes: readonly ContainerChange[]): Promise<boolean> {
     const { work, stopped: from, onGrading } = this.#pass;
     const { signal } = this.#place;

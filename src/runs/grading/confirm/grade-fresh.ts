@@ -22,7 +22,7 @@ export interface FreshGrading {
   /** Environment of the tests. */
   env: Readonly<Record<string, string>>;
   allowed: TimeAllowed;
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
 }
 

@@ -13,7 +13,7 @@ const MAX_BYTES = 2 * 1024 ** 3;
 const TOO_LARGE = new Error("the work is too large to be kept");
 
 interface KeptRoot {
-  /** In the container. */
+  /** Path in the container. */
   path: string;
   /** The tar file; null for what does not exist. */
   file: string | null;
@@ -22,7 +22,7 @@ interface KeptRoot {
 interface KeepOptions {
   /** Absolute paths in the container. None is in another. */
   roots: readonly string[];
-  /** On the host; must not exist yet. */
+  /** Folder on the host; must not exist yet. */
   folder: string;
   signal?: AbortSignal | undefined;
   maxBytes?: number | undefined;

@@ -186,7 +186,7 @@ class Neutraliser {
     return (await this.#originals.entry(path))?.kind === "directory";
   }
 
-  /** Nobody may put programs into a directory of PATH while tests run who could not in the image. */
+  /** Closes a directory of PATH to users who could not put programs there in the image. */
   async #closeDirectory(change: ContainerChange): Promise<void> {
     const original = await this.#originals.entry(change.path);
     if (original?.kind !== "directory" || change.kind === "deleted") {

@@ -50,7 +50,7 @@ export class StandIns {
     return await this.#hasImageOne(othersOfThatName(path, { programs, isProgram }), path);
   }
 
-  /** The same for a module in the working directory. What the project itself already had is its own. */
+  /** Whether a module in the working directory stands in for another. What the project itself already had is its own. */
   async hasModule({ path, kind }: ContainerChange): Promise<boolean> {
     const name = topModuleOf(path, this.#places);
     if (

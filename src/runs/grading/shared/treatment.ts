@@ -171,7 +171,7 @@ const inHookDirectory =
   /^\/(?:etc|usr\/(?:local\/)?(?:etc|lib|share))\/(?!(?:systemd|cron|service|sv)\b)(?:.*\/)?(?!(?:init|rc\w|cron|sites-\w+)\.d\/)(?:[^/]+\.d|hooks)\/[^/]+$/;
 
 const usersOfSystem = /^\/etc\/(?:passwd|group)$/;
-/** Also in the working directory, where `python -m pytest` looks for packages. */
+/** Lists of plugins, also in the working directory, where `python -m pytest` looks for packages. */
 const pluginList = /\/(?:[^/]+\.(?:dist|egg)-info|EGG-INFO)\/entry_points\.txt$/;
 /** A repository's directory, and those in it that have settings of their own. */
 const ofRepository = /\/\.git(?:\/(?:commondir|modules|worktrees)(?:\/(?!(?:.*\/)?objects\/).*)?)?$/;

@@ -44,7 +44,7 @@ export interface SharedVerification {
   stopped: SandboxFiles;
   /** All that differs from the image. */
   changes: readonly ContainerChange[];
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
   allowed: TimeAllowed;
   /** Refused artifacts (`findings`), and notes without consequences. */

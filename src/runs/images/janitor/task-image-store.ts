@@ -87,7 +87,7 @@ export class TaskImageStore {
     const { processes } = await readCurrentProcess();
     return await withLock(tag, async () => {
       if (await isHeld(tag, processes)) return false;
-      // It may have been built anew since it was listed.
+      // The image may have been built anew since it was listed.
       if ((await this.#engine.inspectImage(tag))?.id !== id) return false;
       if (isDryRun) return true;
       try {
