@@ -84,7 +84,7 @@ export async function openSessionFile(session: SessionFileOptions): Promise<Sess
   return await newSessionFile(session);
 }
 
-/** For tests, `write` may be something other than the system call. */
+/** Creates a session's file. `write` may be something other than the system call, for tests. */
 export async function newSessionFile(
   { home, threadId, now }: SessionFileOptions,
   write?: WriteBytes,

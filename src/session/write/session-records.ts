@@ -140,7 +140,7 @@ export function sandboxRecord(sandbox: {
   image: string | undefined;
   proof: unknown;
   startMs: number;
-  /** Under which name the states of a copy-on-write workspace are kept. Default: it has another workspace. */
+  /** Name under which the states of a copy-on-write workspace are kept. Default: it has another workspace. */
   snapshotId?: string | null | undefined;
   /** Whether it is the second container, with full access. */
   isEscalated?: boolean;
