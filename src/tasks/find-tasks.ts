@@ -48,7 +48,7 @@ const readInstances: Reader = async (path) => {
 const readRows: Reader = async (path, options) =>
   (await hasInstances(path)) ? await readSweBenchFile(path) : await readPlainFile(path, options);
 
-/** By the ending of the file's name. */
+/** Readers by the ending of the file's name. */
 const fileReaders: Readonly<Record<string, Reader>> = {
   ".json": readInstances,
   ".jsonl": readRows,

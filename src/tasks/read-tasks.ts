@@ -73,7 +73,7 @@ export async function readAll(
   return { tasks, unusable, faults, origins, warnings };
 }
 
-/** Each task once, also if the paths overlap. */
+/** Finds each task once, also if the paths overlap. */
 function locate(paths: readonly string[]): { found: FoundTask[]; faults: TaskFault[]; warnings: string[] } {
   const faults: TaskFault[] = [];
   const warnings: string[] = [];

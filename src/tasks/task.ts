@@ -12,7 +12,7 @@ export interface Task {
   source: string;
   /** SHA-256 in hex of everything in the task that can change its outcome. */
   checksum: string;
-  /** The same for each part, so that a change can be named. */
+  /** Checksum of each part, so that a change can be named. */
   parts: TaskParts;
   /** Information that the task gives about itself: difficulty, category, tags and the like. JSON values. */
   metadata: Readonly<Record<string, unknown>>;
@@ -104,7 +104,7 @@ export interface TaskStep {
   files: string | null;
   /** A script among them that then prepares this step, relative to the working directory; null for none. */
   setupScript: string | null;
-  /** After that the step is ready when this succeeds; null for no check. */
+  /** Check that makes the step ready when it succeeds; runs after `setupScript`. Null for no check. */
   healthcheck: TaskHealthcheck | null;
   solution: TaskSolution | null;
   /** Files and directories that the verifier gets from the agent's container, and that are kept as results. */

@@ -15,16 +15,16 @@ export interface Dockerfile {
 
 /** A `FROM`, or a `COPY --from`, of an image. */
 export interface BaseUse {
-  /** With variables replaced. */
+  /** Reference of the image, with variables replaced. */
   reference: string;
   instruction: Instruction;
 }
 
 /** A `FROM` that asks for a platform other than that of the engine. */
 interface PlatformUse {
-  /** From 1. */
+  /** Number of the line, from 1. */
   line: number;
-  /** With variables replaced, as in `linux/arm64`. */
+  /** Platform such as `linux/arm64`, with variables replaced. */
   platform: string;
 }
 

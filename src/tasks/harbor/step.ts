@@ -51,7 +51,7 @@ export function stepSources(toml: TaskToml): StepSource[] {
     field: `steps[${index}].`,
     agent: { ...whole.agent, ...step.agent },
     verifier: { ...whole.verifier, ...step.verifier, env: { ...whole.verifier.env, ...step.verifier.env } },
-    // Its own environment says more than the mode that the task gives to all steps.
+    // A step's own environment says more than the mode that the task gives to all steps.
     mode: modeOf(step.verifier) ?? modeOfTask ?? "shared",
     artifacts: [...whole.artifacts, ...step.artifacts],
     minReward: step.min_reward,
@@ -155,7 +155,7 @@ interface OwnEnvironment {
   environment: HarborEnvironment | null;
   /** The task's own, unchanged. */
   isSame: boolean;
-  /** Its image contains the tests. */
+  /** Whether its image contains the tests. */
   hasTests: boolean;
 }
 

@@ -1,7 +1,7 @@
 import type { TaskTree } from "../files/task-tree.js";
 import type { Task, TaskStep } from "../task.js";
 
-/** With an error, the grade of the task means nothing. A warning is for its author to decide. */
+/** An error means that the grade of the task means nothing. A warning is for its author to decide. */
 type LintLevel = "error" | "warning";
 
 export interface LintFinding {

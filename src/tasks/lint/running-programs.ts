@@ -8,7 +8,7 @@ const asksProgram =
 const startsInShell =
   /[^&>|\\]&\s*(?:#.*)?$|\b(?:nohup|setsid|daemonize|supervisord|start-stop-daemon)\b|\bsystemctl\s+(?:(?:re)?start|enable\s+--now)\b|\bservice\s+\S+\s+(?:re)?start\b|\/etc\/init\.d\/\S+\s+(?:re)?start\b|\btmux\s+new\S*\s[^\n]*-d\b|\bscreen\s+-\w*dm|\bdocker\s+(?:compose\s+)?(?:run|up)\b[^\n]*\s-d\b|\bpg_ctl(?:cluster)?\b[^\n]*\bstart\b|\bpm2\s+start\b|\s--?(?:daemon(?:ize|ized)?|fork)\b|^\s*(?:sudo\s+)?(?:\/\S*\/)?(?:nginx|sshd|redis-server|postfix\s+start|apache(?:2)?ctl\s+(?:-k\s+)?(?:re)?start)\s*(?:$|[;&|])/m;
 
-/** The same from the languages that tests are written in, and libraries that serve in the process of the tests. */
+/** Code that starts such a program in the languages that tests are written in, and libraries that serve in the process of the tests. */
 const startsInCode =
   /\b(?:Popen|create_subprocess_(?:exec|shell)|spawn|execFile|fork)\s*\(|\bmultiprocessing\b|\bThread\s*\(|\b(?:TestClient|live_server|xprocess|testcontainers|httptest|serve_forever|HTTPServer|TCPServer|createServer)\b|\.listen\s*\(|\buvicorn\.run\b|\bapp\.run\s*\(/;
 

@@ -4,7 +4,7 @@ export interface TaskFault {
   source: string;
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
-  /** Such as `environment.memory`; null for the whole file. */
+  /** A field such as `environment.memory`; null for the whole file. */
   field: string | null;
   /** A sentence without a full stop that follows the place. */
   problem: string;

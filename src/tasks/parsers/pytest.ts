@@ -77,7 +77,7 @@ function isSkipCount(status: TestStatus, id: string): boolean {
   return status === "skipped" && /^\[\d{1,9}\]$/.test(id);
 }
 
-/** Only passes and failures, in either order of id and status. */
+/** Reads only passes and failures, in either order of id and status. */
 export const seaborn: LogParser = (log, found) => {
   for (const line of linesOf(log)) {
     const [first = "", second] = wordsOf(line);
