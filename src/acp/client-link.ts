@@ -7,7 +7,7 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 
-/** What a session needs of its client. */
+/** The parts of a client that a session needs. */
 export interface ClientLink {
   readonly features: ClientFeatures;
   /** Shows something in a session. Resolves when the client has room for the next update. Never rejects. */
@@ -18,7 +18,7 @@ export interface ClientLink {
   elicit(request: object, signal: AbortSignal): Promise<unknown>;
 }
 
-/** What a client has announced that it can do. */
+/** Features that a client has announced. */
 export interface ClientFeatures {
   /**
    * The client draws the output of commands as terminals. Not part of the protocol, but a convention of Zed.

@@ -30,8 +30,8 @@ export async function listSessions(
 }
 
 /**
- * What a client is shown of a session; null if it cannot be continued. The id is the one in the file's name,
- * because a session is looked up by it.
+ * Describes a session to a client; null if it cannot be continued. The id is the one in the file's name, because a
+ * session is looked up by it.
  */
 async function infoOf(file: SessionFileEntry, processes: HostProcesses): Promise<SessionInfo | null> {
   const { cwd, prompt, status } = await summarise(file, processes);

@@ -10,10 +10,10 @@ import type { SessionOpener } from "./session-opener.js";
 import { noticeUpdate } from "./updates/notice.js";
 
 const MAX_SESSIONS = 100;
-/** How many sandboxes stay open for sessions without a running prompt. */
+/** Number of sandboxes that stay open for sessions without a running prompt. */
 const MAX_IDLE_SANDBOXES = 8;
 const MAX_RUNNING_PROMPTS = 32;
-/** How many MCP servers all sessions may have together: each server may need a container. */
+/** Number of MCP servers that all sessions may have together: each server may need a container. */
 const MAX_SERVERS = 64;
 const IDLE_MS = 30 * 60 * 1000;
 
@@ -36,7 +36,7 @@ export class SessionList {
   readonly #options: SessionListOptions;
   readonly #resizer = new ImageResizer();
   readonly #sessions = new Map<string, EditorSession>();
-  /** How many MCP servers the editor has asked for, by session. */
+  /** Number of MCP servers that the editor has asked for, by session. */
   readonly #servers = new Map<string, number>();
   /** Sessions that are being opened or closed, so that `close` can wait for them. */
   readonly #changes = new Set<Promise<unknown>>();
@@ -161,7 +161,7 @@ export class SessionList {
       this.#rest(session);
   }
 
-  /** How many of the other sessions answer a prompt. */
+  /** Number of other sessions that are answering a prompt. */
   #busyBeside(session: EditorSession): number {
     return [...this.#sessions.values()].filter((other) => other !== session && other.isBusy).length;
   }

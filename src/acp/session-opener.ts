@@ -25,7 +25,7 @@ export interface SessionRequest {
   /** Absolute paths on the host. */
   cwd: string;
   additionalDirectories: readonly string[];
-  /** As the client sent them; only their shape has been checked. */
+  /** Sent by the client; only their shape has been checked. */
   mcpServers: readonly RequestedServer[];
   /** The id of the session to continue; null for a new one. */
   resume: string | null;
@@ -37,16 +37,13 @@ export interface SessionRequest {
 
 export interface PreparedSession {
   threadId: string;
-  /**
-   * To be passed to `openConversation`, with a listener. If no conversation is opened, `discard` must be
-   * called.
-   */
+  /** Pass these to `openConversation`, with a listener. If no conversation is opened, `discard` must be called. */
   options: ConversationOptions;
   setting: SessionSetting;
   reasoningEffort: string | undefined;
-  /** What a person can type after a slash. */
+  /** Commands that a person can type after a slash. */
   commands: readonly SessionCommand[];
-  /** The same session in another mode. The sandbox starts when its source is called. */
+  /** Opens the same session in another mode. The sandbox starts when its source is called. */
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
   /** The models to choose from, besides its own. */
   models: readonly string[];
@@ -71,7 +68,7 @@ export interface SessionCommand {
   run(conversation: Conversation, options: { signal: AbortSignal }): Promise<string>;
 }
 
-/** How a person logs in to the provider of the model. */
+/** Ways for a person to log in to the provider of the model. */
 export interface Login {
   /** Opens a browser on this machine and waits. Error: `model.auth`. */
   withBrowser(options: { signal: AbortSignal; show(url: URL): Promise<void> }): Promise<void>;

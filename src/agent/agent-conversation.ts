@@ -204,7 +204,7 @@ export class AgentConversation implements Conversation {
         this.#parts.recorder.watch(sandbox, { ask, changedNetwork: isChanged ? network : null });
         this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network });
       },
-      // Without a sandbox the turn is over, even while the model is still answering.
+      // Losing the sandbox ends the turn, even while the model is still answering.
       onFailure: (error) => this.#turn?.stop.abort(error),
     });
   }

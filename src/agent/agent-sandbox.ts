@@ -5,11 +5,11 @@ import type { ChangeConflict } from "../tools/agents/agents.js";
 import type { FileChange } from "../tools/review/action.js";
 import type { ToolSandbox } from "../tools/tool-sandbox.js";
 
-/** What the agent needs of a sandbox. */
+/** The parts of a sandbox that the agent needs. */
 export interface AgentSandbox extends ToolSandbox {
   readonly id: string;
   readonly image?: string;
-  /** What the kernel was read back to enforce. The session file records it unchanged. */
+  /** Proof of what the kernel enforces, read back from it. The session file records it unchanged. */
   readonly proof?: unknown;
   /**
    * Calls the listener for each attempt of a program to reach something, and asks about hosts that are not allowed.
@@ -31,7 +31,7 @@ export interface AgentSandbox extends ToolSandbox {
    * sandbox cannot be forked.
    */
   fork?(options?: { signal?: AbortSignal | undefined }): Promise<ForkedSandbox>;
-  /** Under which name the states of a copy-on-write workspace are kept. Null or absent for any other workspace. */
+  /** Name under which the states of a copy-on-write workspace are kept. Null or absent for any other workspace. */
   readonly snapshotId?: string | null;
   /**
    * Keeps the state that the workspace has now. Null if nothing has changed since the last time. Called only
@@ -47,7 +47,7 @@ export type ForkedSandbox = AgentSandbox & ForkedTree;
 
 /** A sandbox that works on a copy of another one's workspace. Paths are relative to the workspace. */
 export interface ForkedTree {
-  /** What has changed since it was forked. */
+  /** Finds the changes made since it was forked. */
   changesSinceFork(options: ForkedPathOptions): Promise<ForkedChanges>;
   /**
    * Makes the same changes in the parent's workspace: all of them, or none if one is in conflict with what
@@ -63,7 +63,7 @@ export interface ForkedPathOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What has changed in a forked workspace. */
+/** Changes in a forked workspace. */
 export interface ForkedChanges {
   /** Sorted by path. */
   files: readonly FileChange[];

@@ -17,7 +17,7 @@ import type { McpSession } from "./session-servers.js";
 import type { SessionSetup } from "./setup/setup-options.js";
 import type { AgentListener } from "./turn/events.js";
 
-/** What a conversation is opened with. Only the model, the sandbox and the setting are required. */
+/** Options for opening a conversation. Only the model, the sandbox and the setting are required. */
 export interface ConversationOptions {
   model: ModelClient;
   /** A function is called at once, and its sandbox is closed by the conversation, any other by the caller. */
@@ -27,13 +27,13 @@ export interface ConversationOptions {
    * fails, and the next turn tries it again. Default: nothing.
    */
   setup?: SessionSetup | undefined;
-  /** What the model is told about where and how the session runs. */
+  /** Information for the model about where and how the session runs. */
   setting: SessionSetting;
   /**
    * Opens the tools; they are closed with the sandbox. Default: brig's registry, in the setting's directory.
    */
   tools?: ((sandbox: Promise<AgentSandbox>) => ToolRegistry) | undefined;
-  /** How much of each output is sent to the model. Default: what is usual for the model. */
+  /** Limit for the part of each output that is sent to the model. Default: what is usual for the model. */
   truncation?: TruncationPolicy | undefined;
   /** Options for brig's registry. */
   toolOptions?:
@@ -67,16 +67,16 @@ export interface ConversationOptions {
   onClose?: (() => Promise<void>) | undefined;
   /** The base instructions. Default: brig's own. */
   instructions?: string | undefined;
-  /** Which context messages are sent. Default: permissions and environment, without AGENTS.md files. */
+  /** Selects the context messages that are sent. Default: permissions and environment, without AGENTS.md files. */
   context?: ContextOptions | undefined;
-  /** When and how the conversation is compacted. Default: what is usual for the model. */
+  /** Settings for compacting the conversation. Default: what is usual for the model. */
   compaction?: CompactionOptions | undefined;
   /** A turn that takes longer is stopped and fails with `turn.timed-out`. Default: 24 hours. */
   turnTimeoutMs?: number | undefined;
   /** A JSON Schema for the final message of each turn. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
   onEvent?: AgentListener | undefined;
-  /** Where the session is recorded; closed with the conversation. Default: nowhere. */
+  /** File that records the session; closed with the conversation. Default: none. */
   session?: SessionLog | undefined;
   /** Default: a new UUID. */
   threadId?: string | undefined;
@@ -91,13 +91,13 @@ export interface ConversationOptions {
    * prompt. Default: it is.
    */
   workspaceLoss?: string | undefined;
-  /** What a resumed session has used so far. Default: nothing. */
+  /** Tokens and turns that a resumed session has used so far. Default: nothing. */
   earlierUse?: { usage: TokenUsage; turns: number } | undefined;
   /**
    * Whether a description of the working directory, if it is small enough, ends the record. Default: false.
    */
   recordsTree?: boolean | undefined;
-  /** What the session that starts this one may do; more than that is `policy.invalid`. Default: none. */
+  /** Rights of the session that starts this one; asking for more is `policy.invalid`. Default: none. */
   parent?: SessionAuthority | undefined;
   /** Default: the system clock. */
   now?: (() => Date) | undefined;
@@ -107,7 +107,7 @@ export interface ConversationOptions {
   random?: (() => number) | undefined;
 }
 
-/** What the user asks in one turn. */
+/** The user's request for one turn. */
 export interface TurnInput {
   prompt: string;
   /** Data URLs. */
@@ -140,7 +140,7 @@ export type CompactionResult =
   | { kind: "failed"; error: BrigError }
   | { kind: "interrupted" };
 
-/** What the following turns run with. */
+/** The setting and sandbox for the following turns. */
 export interface SettingChange {
   setting: SessionSetting;
   /** Replaces the current sandbox. Default: the current one stays. */
@@ -155,14 +155,14 @@ export interface Conversation {
   readonly setting: SessionSetting;
   /** Rejects if the sandbox could not start. */
   readonly sandbox: Promise<AgentSandbox>;
-  /** How long the sandbox took to start; null until it has started. */
+  /** Time that the sandbox took to start; null until it has started. */
   readonly sandboxStartMs: number | null;
   readonly tools: ToolRegistry;
-  /** What the session may do, to pass as `parent` to a session that it starts. */
+  /** Rights of the session, to pass as `parent` to a session that it starts. */
   readonly authority: SessionAuthority;
   /** The total of all requests so far. */
   readonly usage: TokenUsage;
-  /** What the agents of the session have used, which is not part of `usage`. */
+  /** Tokens that the agents of the session have used, which are not part of `usage`. */
   readonly agentUsage: TokenUsage;
   /**
    * Asks the model, runs its tool calls, and asks again with their outputs until it calls no tool. A failure
@@ -170,7 +170,7 @@ export interface Conversation {
    * at the same time is a TypeError.
    */
   runTurn(input: TurnInput): Promise<TurnResult>;
-  /** How much of the context window is used, partly estimated; `windowTokens` is null if it is unknown. */
+  /** Used part of the context window, partly estimated; `windowTokens` is null if it is unknown. */
   readonly room: { usedTokens: number; windowTokens: number | null };
   /**
    * Has the model summarise the conversation, which then continues from the summary and the user's messages.

@@ -15,7 +15,7 @@ import { SetupOnce } from "./setup/session-setup.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";
 
-/** What stays the same for the whole of a conversation. */
+/** Parts that stay the same for the whole of a conversation. */
 export interface ConversationParts {
   threadId: string;
   instructions: string;
@@ -65,10 +65,7 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
   };
 }
 
-/**
- * What is recorded at the beginning of the session file, and whether the workspace's tree is recorded at its
- * end.
- */
+/** Returns what the session file begins with, and whether the workspace's tree is recorded at its end. */
 function beginningOf(
   { initialItems, earlierUse, recordsTree, workspaceLoss }: ConversationOptions,
   place: AgentPlace | null,

@@ -19,9 +19,7 @@ interface OpenCommand {
   output: TextStart;
 }
 
-/**
- * How much output is kept for a command that does not end before its turn; any other reports its own output.
- */
+/** Output kept for a command that does not end before its turn; any other reports its own output. */
 const KEPT_OUTPUT_CHARS = 1024 * 1024;
 
 /**

@@ -13,9 +13,9 @@ const runAgentOptionNames: OptionNames<RunAgentOptions> = { ...conversationOptio
 /** The result of the turn, and where it was recorded. */
 export interface AgentResult extends TurnResult {
   threadId: string;
-  /** How long the sandbox took to start; null if it did not. */
+  /** Time that the sandbox took to start; null if it did not. */
   sandboxStartMs: number | null;
-  /** What the agents of the session have used, which is not part of `usage`. */
+  /** Tokens that the agents of the session have used, which are not part of `usage`. */
   agentUsage: TokenUsage;
   /** Null if the session was not recorded. */
   sessionFile: string | null;

@@ -21,7 +21,7 @@ import type { SessionSandbox } from "./session-sandbox.js";
 import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";
 
-/** How much of the output of a set-up is kept until the session begins. */
+/** Limit for the output of a set-up that is kept until the session begins. */
 const MAX_EARLY_BYTES = 64 * 1024;
 
 interface SessionFacts {
@@ -33,7 +33,7 @@ interface SessionFacts {
   agent: AgentOrigin | null;
   /** Items that the session begins with, which its file does not contain yet. */
   copiedItems: readonly ResponseItem[];
-  /** What the model is told before the first prompt. */
+  /** Messages for the model before the first prompt. */
   openingItems: readonly ResponseItem[];
   recordsTree: boolean;
   now: () => Date;
@@ -46,7 +46,7 @@ export class SessionRecorder {
   readonly #receipts = new Receipts();
   readonly #egress: EgressRecorder;
   #hasBegun = false;
-  /** What is to be said of the set-up once the session begins. */
+  /** Reports about the set-up that are made once the session begins. */
   #early: (() => void)[] = [];
   /** The size of the set-up's output until then. */
   #earlyBytes = 0;
@@ -81,13 +81,13 @@ export class SessionRecorder {
     for (const item of openingItems) this.#transcript.recordItem(item);
   }
 
-  /** From now on, what programs of the sandbox try to reach is recorded. */
+  /** Records from now on what programs of the sandbox try to reach. */
   settingUp(sandbox: AgentSandbox, { argv, network }: SessionSetup): void {
     this.#egress.watch(sandbox);
     this.#onceBegun(() => this.#transcript.emit({ kind: "setup-started", argv, network }));
   }
 
-  /** Of a set-up that runs before the session begins, not all of the output is reported: the end of the set-up has it. */
+  /** Reports output of the set-up. Before the session begins, not all of it is reported: the end of the set-up has it. */
   setupOutput(chunk: Uint8Array): void {
     if (!this.#hasBegun) this.#earlyBytes += chunk.length;
     if (!this.#hasBegun && this.#earlyBytes > MAX_EARLY_BYTES) return;
@@ -110,7 +110,7 @@ export class SessionRecorder {
     else this.#early.push(say);
   }
 
-  /** For a sandbox that has run nothing yet, except for its set-up. It may replace one whose allow-list was changed. */
+  /** Call this with a sandbox that has run nothing yet, except for its set-up. It may replace one whose allow-list was changed. */
   watch(
     sandbox: AgentSandbox,
     {

@@ -5,7 +5,7 @@ import type { McpServers } from "../tools/mcp/mcp-servers.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import type { AgentEvent } from "./turn/events.js";
 
-/** What the function that opens MCP servers is told about the session. */
+/** Information for the function that opens MCP servers. */
 export interface McpSession {
   /** The sandbox in which its commands run. It may still be starting. */
   sandbox: Promise<AgentSandbox>;

@@ -8,7 +8,7 @@ import type { TaskSelection } from "../runs/batch/select-tasks.js";
 import type { AttemptOutcome } from "../runs/results/attempt-outcome.js";
 import type { AttemptFailure } from "../runs/results/attempt-result.js";
 
-/** What works on the tasks of a batch. */
+/** The agent that works on the tasks of a batch. */
 export type BatchAgent =
   /** The task's own solution, or nothing at all. */
   | { kind: "oracle" | "nop" }
@@ -21,7 +21,7 @@ export type BatchAgent =
       model: string;
       /** A new client for each attempt, such as one of `createModelClient`. */
       open: (threadId: string) => Promise<ModelClient>;
-      /** What else decides what the model does; a run with other options is another run. */
+      /** Other options that influence the model; a run with other options is another run. */
       options?: Readonly<Record<string, string | number | boolean | null>> | undefined;
       /** Default: the cost is unknown. */
       costOf?: CostOf | undefined;
@@ -34,17 +34,17 @@ export interface RunBatchOptions {
   agent: BatchAgent;
   /** The folder of the run, made if it is missing. A run of the same settings that it contains goes on. */
   folder: string;
-  /** Which of the tasks to run. Default: all. */
+  /** Selects the tasks to run. Default: all. */
   select?: TaskSelection | undefined;
   /** Leave out tasks that cannot be used, instead of running none. Default false. */
   skipsUnusable?: boolean | undefined;
-  /** At each task. Default 1. */
+  /** Attempts at each task. Default 1. */
   attempts?: number | undefined;
-  /** At most so many attempts run at once, fewer while the machine has no room. Default: one for each processor. */
+  /** Most attempts that run at once; fewer while the machine has no room. Default: one for each processor. */
   concurrency?: number | undefined;
-  /** Of each attempt. Default: what its task says. */
+  /** Limits of each attempt. Default: what its task says. */
   limits?: AttemptLimits | undefined;
-  /** Of the whole run: when one is reached, no more attempts start. Default: none. */
+  /** Limits of the whole run: when one is reached, no more attempts start. Default: none. */
   runLimits?: RunLimits | undefined;
   /** Further tries after failures of the infrastructure, by class. Default: 2, and 1 for `image-failed`. */
   retries?: Readonly<Partial<Record<Exclude<AttemptFailure["class"], "ungradable">, number>>> | undefined;
@@ -74,11 +74,11 @@ export interface RunBatchOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What a batch gave. The rest is in the folder. */
+/** Result of a batch. The rest is in the folder. */
 export interface RunBatchResult {
   folder: string;
   summary: Summary;
-  /** One for each attempt that has ended, those of earlier runs in the folder included. */
+  /** Outcome of each attempt that has ended, including those of earlier runs in the folder. */
   outcomes: AttemptOutcome[];
   /** Why the run ended early; null if all attempts have ended. */
   stop: BatchStop | null;

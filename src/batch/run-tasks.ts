@@ -26,7 +26,7 @@ type Kept = "folder" | "tasks" | "limits" | "failsFast" | "resume" | "onEvent" |
 /** A batch whose tasks are read, and whose agent and images are open. */
 export interface TasksRun extends Pick<BatchOptions, Kept> {
   agent: AttemptAgent;
-  /** What else decides what the agent does, for the settings of the run. */
+  /** Other options that influence the agent, for the settings of the run. */
   agentOptions: BatchSettings["agent"]["options"];
   attempts: number;
   attemptLimits: AttemptLimits;
@@ -40,7 +40,7 @@ export interface TasksRun extends Pick<BatchOptions, Kept> {
   environment: Environment;
 }
 
-/** Where attempts run. Elsewhere it is decided there when they start. */
+/** Place where attempts run. If that is elsewhere, it is decided there when they start. */
 export type TasksPlace =
   | { kind: "engine"; engine: Engine; images: TaskImages }
   | { kind: "elsewhere"; runner: AttemptRunner };
@@ -99,7 +99,7 @@ function runnerOf(run: TasksRun, maxAtOnce: number): Pick<BatchOptions, "runner"
 
 type SettingsSource = Pick<TasksRun, "agent" | "agentOptions" | "attempts" | "attemptLimits" | "runtime">;
 
-/** What of a run decides what its attempts give. */
+/** Settings of a run that influence the results of its attempts. */
 export function settingsOf(run: SettingsSource): BatchSettings {
   const { agent, agentOptions, attempts, attemptLimits, runtime } = run;
   const { agentTimeoutSec, timeoutMultiplier, timeoutExtension, ...others } = attemptLimits;

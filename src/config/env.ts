@@ -83,7 +83,7 @@ export function readEnvironment(
 /** `/` for a user id that the machine does not know, such as an arbitrary one in a container. */
 function homeOfUser(): string {
   try {
-    // Not homedir(), which returns an empty HOME as it is.
+    // This does not use homedir(), which returns an empty HOME as it is.
     return resolve("/", userInfo().homedir);
   } catch {
     return "/";

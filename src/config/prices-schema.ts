@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Above this a number is no price of a million tokens, but a mistake such as one in cents. */
+/** A higher number is no price of a million tokens, but a mistake such as a price in cents. */
 const HIGHEST_PRICE = 100_000;
 
 const dollars = z.number().min(0).max(HIGHEST_PRICE);

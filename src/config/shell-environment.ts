@@ -27,7 +27,7 @@ export function shellEnvironmentWarnings(
   ];
 }
 
-/** As in Codex, case does not matter. */
+/** Ignores case, like Codex. */
 function matches(name: string, pattern: string): boolean {
   return matchesWildcards(name.toLowerCase(), pattern.toLowerCase());
 }

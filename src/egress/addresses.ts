@@ -1,3 +1,3 @@
-/** Of the sandbox's loopback, where programs reach brig; not where their own servers are. */
+/** Address on the sandbox's loopback at which programs reach brig. It is not one that their own servers use. */
 export const PROXY_ADDRESS = { address: "127.83.0.1", port: 3128 } as const;
 export const NAME_SERVER = { address: "127.83.0.1", port: 53 } as const;

@@ -2,7 +2,7 @@ import type { ConnectionOwner } from "./inside-network.js";
 
 /** A host that no rule allows, and that a program wants to connect to through the proxy. */
 export interface AskedHost {
-  /** With the port, as it can stand in an allow-list. */
+  /** Host and port, in the syntax of an allow-list. */
   host: string;
   /** A port of the machine that brig runs on. */
   isOwnMachine: boolean;
@@ -10,11 +10,11 @@ export interface AskedHost {
   owner: ConnectionOwner | null;
 }
 
-/** What the user says. */
+/** Answer of the user. */
 export type HostAnswer =
-  /** Only this connection. */
+  /** Allows only this connection. */
   | { kind: "once" }
-  /** From now on, in this sandbox. */
+  /** Allows the host in this sandbox from now on. */
   | { kind: "session" }
   /** `reason`: in the user's words, for the program and the model. */
   | { kind: "declined"; reason: string | null }

@@ -7,7 +7,7 @@ export type EgressWay = "http" | "connect" | "socks" | "direct" | "name";
 /** "setup" while the set-up of the sandbox runs, "run" afterwards and where there is none. */
 export type EgressPhase = "setup" | "run";
 
-/** What became of an attempt. */
+/** Outcome of an attempt. */
 export type EgressOutcome =
   | { kind: "allowed" }
   | { kind: "denied"; denial: Denial }
@@ -17,15 +17,15 @@ export type EgressOutcome =
 /** One attempt of a program in the sandbox to reach something, after it ended. */
 export interface EgressAttempt {
   startedAtMs: number;
-  /** In which it began. */
+  /** Phase in which it began. */
   phase: EgressPhase;
   durationMs: number;
   way: EgressWay;
-  /** As the program wrote it, with unprintable characters replaced. */
+  /** Spelled as in the program's request, with unprintable characters replaced. */
   host: string;
   /** Null for a name that was only looked up. */
   port: number | null;
-  /** Of a plain HTTP request, like the path, which is without its query. */
+  /** Method of a plain HTTP request. The path is without its query. */
   method: string | null;
   path: string | null;
   outcome: EgressOutcome;

@@ -117,7 +117,7 @@ async function tryAddress(
   return { kind: "failed", errno: failed };
 }
 
-/** As the host's own programs resolve names, so its /etc/hosts counts, too. */
+/** Resolves a name as the host's own programs do, so its /etc/hosts counts, too. */
 export async function resolveOnHost(name: string): Promise<readonly string[]> {
   const found = await lookup(name, { all: true });
   return found.map(({ address }) => address);

@@ -31,16 +31,16 @@ export type Opened =
   | { kind: "denied"; denial: Denial; rule: string | null }
   | { kind: "failed"; errno: string; rule: string };
 
-/** In the record, in place of the entry of the allow-list. */
+/** Stands in the record in place of the entry of the allow-list. */
 const ALLOWED_ONCE = "allowed once by the user";
 
-/** As it is recorded, for a target that was not reached. */
+/** Recorded outcome for a target that was not reached. */
 export function outcomeOf(opened: Exclude<Opened, { kind: "open" }>): EgressOutcome {
   if (opened.kind === "denied") return { kind: "denied", denial: opened.denial };
   return { kind: "failed", errno: opened.errno };
 }
 
-/** Who makes an attempt, and how. */
+/** The program that makes an attempt, and its way of connecting. */
 export interface Attempting {
   way: EgressWay;
   owner: Promise<ConnectionOwner | null>;
@@ -81,7 +81,7 @@ export class EgressGate {
   /** Connections of which only the proxy knows where they lead. */
   readonly #chained = new WeakSet<Socket>();
   #rules: readonly EgressRule[];
-  /** In which attempts begin that begin now. */
+  /** Phase of attempts that begin now. */
   #phase: EgressPhase = "run";
   #isClosed = false;
 
@@ -132,7 +132,7 @@ export class EgressGate {
     return [...this.#rules, ...once];
   }
 
-  /** Of addresses that are not public, none is asked about: they are easily more than they seem. */
+  /** Asks the user if no rule matches, but never about addresses that are not public: they are easily more than they seem. */
   async #decideOrAsk(endpoint: Endpoint, owner: Attempting["owner"]): Promise<TargetDecision> {
     const decision = this.decide(endpoint);
     const { target } = endpoint;
@@ -207,7 +207,7 @@ export class EgressGate {
       return false;
     if (this.#chained.has(socket)) return true;
     const address = normalAddress(socket.remoteAddress ?? "");
-    // Without an address the socket is closed already.
+    // A socket without an address is closed already.
     if (address === null) return true;
     return decideAddress(this.#rulesFor(endpoint), { ...endpoint, address, ownAddresses: own }) === null;
   }
@@ -217,7 +217,7 @@ export class EgressGate {
    * opened, it is cut now, and this returns why; `onCut` is not called then.
    */
   watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): Denial | null {
-    // Its closing would never be seen any more.
+    // A socket that is closed already would never report its closing.
     if (socket.closed) return null;
     const isNew = !this.#live.has(socket);
     if (isNew && !this.allows(socket, endpoint)) {
@@ -251,7 +251,7 @@ export class EgressGate {
     };
   }
 
-  /** What was refused for another reason may have had a canary as well. */
+  /** Names the canary in a refused attempt, also if it was refused for another reason. */
   #withCanary(outcome: EgressOutcome, { host, path }: AskedFor): EgressOutcome {
     if (this.canaries === null || outcome.kind !== "denied" || outcome.denial.kind === "canary")
       return outcome;

@@ -24,7 +24,7 @@ export interface InsideListener {
 export interface ConnectionOwner {
   channel: number;
   pid: number;
-  /** As the program calls itself, with unprintable characters replaced. */
+  /** Name that the program gives itself, with unprintable characters replaced. */
   program: string;
   /** The `callId` that the command was started with; null if it had none. */
   callId: string | null;
@@ -39,6 +39,6 @@ export interface InsideNetwork {
     at: InsideAddress,
     onDatagram: (data: Buffer, reply: (data: Buffer) => void) => void,
   ): Promise<InsideListener>;
-  /** Which call's processes own this connection. null: nobody could be found. */
+  /** The call whose processes own this connection; null if none could be found. */
   ownerOf(connection: InsideConnection): Promise<ConnectionOwner | null>;
 }

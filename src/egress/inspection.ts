@@ -81,7 +81,7 @@ export class Inspection {
     return new Inspection(options, await SessionAuthority.create());
   }
 
-  /** In PEM: what programs in the sandbox have to trust. */
+  /** Certificate in PEM that programs in the sandbox have to trust. */
   get certificate(): string {
     return this.#own.certificate;
   }
@@ -139,7 +139,7 @@ export class Inspection {
     return await signRequest(signing, { ...request, readBody });
   }
 
-  /** What of an answer reaches the program. Null if it cannot be looked into. */
+  /** The part of an answer that reaches the program. Null if the answer cannot be inspected. */
   answer(
     incoming: IncomingMessage,
     {

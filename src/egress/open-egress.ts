@@ -36,11 +36,11 @@ export interface EgressOptions {
 }
 
 export interface Egress {
-  /** From now on these hosts are allowed, and no others. Connections to others are cut. Default for the phase: "run". */
+  /** Allows these hosts from now on, and no others. Connections to others are cut. Default for the phase: "run". */
   setHosts(hosts: readonly string[], phase?: EgressPhase): void;
   /** The entries of the list of the moment, with what the user has allowed besides. */
   readonly hosts: readonly string[];
-  /** From now on the user is asked about connections through the proxy that no rule allows. */
+  /** Asks the user from now on about connections through the proxy that no rule allows. */
   askWith(ask: AskAboutHost): void;
   /** Cuts all connections. */
   close(): Promise<void>;
@@ -137,7 +137,7 @@ class OpenConnections {
     this.#gate = gate;
   }
 
-  /** Whose the connection is; null if there are too many, and it was reset. */
+  /** Finds the owner of a connection; null if there are too many connections, and this one was reset. */
   admit(connection: InsideConnection, port: number | null) {
     const { stream } = connection;
     const limit = this.#gate.limits.maxConnections;

@@ -11,7 +11,7 @@ export const environmentPolicy = z.looseObject({
 
 type EnvironmentPolicy = z.infer<typeof environmentPolicy>;
 
-/** What `inherit = "core"` leaves, as Codex has it. */
+/** Variables that `inherit = "core"` leaves, as in Codex. */
 const CORE = ["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
 const DEFAULT_EXCLUDES = ["*KEY*", "*SECRET*", "*TOKEN*"];
 

@@ -3,7 +3,7 @@ export type OutputStreamName = "stdout" | "stderr" | "pty";
 export interface OutputChunk {
   seq: number;
   stream: OutputStreamName;
-  /** In base64, as it is sent. */
+  /** Output in base64, as it is sent. */
   chunk: string;
 }
 
@@ -12,9 +12,9 @@ interface KeptChunk {
   bytes: number;
 }
 
-/** As much as Codex's own server keeps for each process. */
+/** The amount that Codex's own server keeps for each process. */
 export const KEPT_OUTPUT_BYTES = 1024 * 1024;
-/** Without this limit, a command that prints single bytes would make the host keep a million objects. */
+/** Limits the number of objects that the host keeps for a command that prints single bytes. It could be a million otherwise. */
 export const KEPT_CHUNKS = 4096;
 
 /**

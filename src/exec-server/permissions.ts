@@ -23,7 +23,7 @@ const managedSchema = z.looseObject({
   network: z.enum(["restricted", "enabled"]),
 });
 
-/** What Codex sends along with a process or a file operation: a permission profile and the directories that it is about. */
+/** Context that Codex sends along with a process or a file operation: a permission profile and the directories that it is about. */
 export const sandboxContext = z.looseObject({
   permissions: z.union([managedSchema, z.looseObject({ type: z.literal("disabled") })]),
   cwd: fileUri.nullish(),
@@ -33,7 +33,7 @@ export const sandboxContext = z.looseObject({
 export type SandboxContext = z.infer<typeof sandboxContext>;
 type Entry = z.infer<typeof entrySchema>;
 
-/** What the mounts and the network of a sandbox must be for a permission profile. Equal needs share one sandbox. */
+/** Mounts and network that a sandbox must have for a permission profile. Equal needs share one sandbox. */
 export interface SandboxNeed {
   base: "read-only" | "workspace-write" | "danger-full-access";
   workspace: string;
@@ -94,7 +94,7 @@ export function decidePermissions(
     : { kind: "need", need: { ...mounts.planned, workspace, network } };
 }
 
-/** What an entry of a profile says about the host's files. */
+/** Rules of a profile's entry for the host's files. */
 interface Rules {
   read: string[];
   write: string[];
@@ -150,7 +150,7 @@ function readSpecialEntry(
     case "slash_tmp":
     case "tmpdir":
       return { ...noRules, isTmpWritable: access === "write" };
-    // What programs need to start: the image has it.
+    // The files that programs need to start are in the image.
     case "minimal":
       if (access === "read") return noRules;
   }
@@ -158,7 +158,7 @@ function readSpecialEntry(
 }
 
 /**
- * It holds the workspace's configuration of brig, which brig reads on the host. Codex's profiles do not
+ * This directory holds the workspace's configuration of brig, which brig reads on the host. Codex's profiles do not
  * protect it.
  */
 const OWN_DIRECTORY = ".brig";
@@ -171,7 +171,7 @@ function planMounts(
 ): { kind: "planned"; planned: Mounts } | Refusal {
   const isWorkspaceWritable = isRootWritable || write.includes(workspace);
   const roots = unique([...(isWorkspaceWritable ? [workspace] : []), ...write]);
-  // What lies in a writable directory is writable already.
+  // Paths in a writable directory are writable already.
   const writable = roots.filter((path) => !roots.some((other) => isBelow(path, other))).toSorted();
   const kept = read.flatMap((path) => {
     const root = writable.find((other) => isAtOrBelow(path, other));

@@ -10,7 +10,7 @@ import { checkedParams, RpcError, RpcErrorCode } from "./wire/messages.js";
 import type { Workspaces } from "./workspaces.js";
 
 const MAX_PROCESSES = 256;
-/** As long as Codex's own server answers for a process that has ended. */
+/** The time for which Codex's own server answers for a process that has ended. */
 const ENDED_RETENTION_MS = 30_000;
 /** The size of a terminal that Codex starts with. */
 const TERMINAL = { rows: 24, cols: 80 };
@@ -110,7 +110,7 @@ export class ProcessMethods {
   async terminate(given: unknown): Promise<object> {
     const entry = this.#entries.get(checkedParams(terminateParams, given).processId);
     if (entry?.kind !== "started" || !entry.process.isRunning) return { running: false };
-    // What goes wrong is in the end of the process.
+    // A failure is part of how the process ends.
     entry.process.terminate().catch(() => undefined);
     return { running: true };
   }

@@ -19,11 +19,11 @@ export interface ServedSandbox {
   placeholders: ReadonlySet<string>;
 }
 
-/** What all sandboxes of a server have in common. */
+/** Options shared by all sandboxes of a server. */
 export interface CommonOptions
   extends Pick<UnresolvedSettings, "image" | "runtime" | "limits" | "env" | "environment">,
     Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {
-  /** Called with what a sandbox has left on the host when it ends. */
+  /** Called when a sandbox ends, with the receipt for what it left on the host. */
   onReceipt?: ((receipt: Receipt) => void) | undefined;
 }
 
@@ -108,7 +108,7 @@ export class SandboxSet {
   }
 
   async #open(need: SandboxNeed, key: string): Promise<ServedSandbox> {
-    // They take directories away that the next one would mount.
+    // Sandboxes that are closing take directories away that the next one would mount.
     await Promise.all(this.#leaving);
     const opened = await openSandbox(this.#settings(need), {
       ...this.#options,

@@ -11,7 +11,7 @@ import { SessionList } from "./session-list.js";
 export interface WebSocketService {
   /** 0 for any that is free. */
   port: number;
-  /** What clients send as `Authorization: Bearer TOKEN`. */
+  /** Token that clients send as `Authorization: Bearer TOKEN`. */
   token: string;
   sandbox: CommonOptions;
   directory: string;

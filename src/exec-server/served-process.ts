@@ -81,7 +81,7 @@ export class ServedProcess {
     await this.#process.kill();
   }
 
-  /** What there is after a number; waits so long for something new. */
+  /** Reads the output after a number. If there is none, waits up to `waitMs` for some. */
   async read({
     afterSeq,
     maxBytes,

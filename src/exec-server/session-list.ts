@@ -5,7 +5,7 @@ import type { CommonOptions } from "./sandbox-set.js";
 import { type Notifications, Session } from "./session.js";
 import { RpcError, RpcErrorCode } from "./wire/messages.js";
 
-/** As long as Codex's own server waits for a client to come back. */
+/** The time for which Codex's own server waits for a client to come back. */
 const RESUMABLE_MS = 30_000;
 const MAX_SESSIONS = 32;
 /** A client waits about ten seconds for its first answer. An image that has to be fetched takes longer. */
@@ -15,7 +15,7 @@ const ALREADY_ATTACHED = -32_010;
 
 export interface SessionListOptions {
   sandbox: CommonOptions;
-  /** Where the server was started. */
+  /** Directory in which the server was started. */
   directory: string;
   /** Whether a session waits for its client to come back; over standard input it cannot. */
   isResumable: boolean;

@@ -10,7 +10,7 @@ import { Workspaces } from "./workspaces.js";
 /** Takes the notifications of a session while a client is connected. */
 export type Notifications = Notify;
 
-/** What one client has: its sandboxes, its processes, its workspaces. It outlives the client's connection, so that it can be resumed. */
+/** The sandboxes, processes and workspaces of one client. A session outlives the client's connection, so that it can be resumed. */
 export class Session {
   readonly id = randomUUID();
   readonly workspaces: Workspaces;

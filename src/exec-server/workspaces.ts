@@ -3,7 +3,7 @@ import { decidePermissions, needWithoutSandbox, type SandboxContext } from "./pe
 import { rootOf, type SandboxSet, type ServedSandbox } from "./sandbox-set.js";
 import { RpcError, RpcErrorCode } from "./wire/messages.js";
 
-/** What this needs of a `SandboxSet`. */
+/** The parts of a `SandboxSet` that are needed here. */
 export type Sandboxes = Pick<SandboxSet, "get" | "toLook" | "isPlaceholder">;
 
 const MAX_WORKSPACES = 64;

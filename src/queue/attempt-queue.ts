@@ -14,7 +14,7 @@ import {
 export const QUEUE_NAME = "attempts";
 export const QUEUE_PREFIX = "brig";
 
-/** What nobody has asked for any more after so long goes away by itself. */
+/** Records that nobody has asked for in this time expire. */
 const KEPT_SEC = 7 * 24 * 3600;
 /** A worker that has said nothing for so long counts as gone. */
 const WORKER_RECORD_SEC = 20;
@@ -29,10 +29,10 @@ const keys = {
   cancelled: (run: string) => `${QUEUE_PREFIX}:run:${run}:cancelled`,
 };
 
-/** How many attempts of a run have come back to its submitter. */
+/** Number of a run's attempts that have come back to its submitter. */
 export interface RunCounts {
   done: number;
-  /** Those of them that the infrastructure ended. */
+  /** Number of these attempts that the infrastructure ended. */
   failed: number;
 }
 
@@ -81,12 +81,12 @@ export class AttemptQueue implements AsyncDisposable {
     return (await this.#redis.sismember(keys.cancelled(run), ALL)) === 1;
   }
 
-  /** The same command again takes back that its run was cancelled. */
+  /** Takes back that a run was cancelled, because the same command was given again. */
   async allowRun(run: string): Promise<void> {
     await this.#redis.del(keys.cancelled(run));
   }
 
-  /** Those among these jobs that are to end. */
+  /** Returns those of the jobs that are to end. */
   async cancelledAmong(jobs: readonly { run: string; jobId: string }[]): Promise<string[]> {
     if (jobs.length === 0) return [];
     const pipeline = this.#redis.pipeline();
@@ -112,7 +112,7 @@ export class AttemptQueue implements AsyncDisposable {
     await this.#redis.multi().srem(keys.workers, id).del(keys.worker(id)).exec();
   }
 
-  /** Those that have said something lately, by id. */
+  /** Workers that have reported lately, by id. */
   async workers(): Promise<Map<string, WorkerRecord>> {
     const ids = await this.#redis.smembers(keys.workers);
     const found = new Map<string, WorkerRecord>();

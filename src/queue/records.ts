@@ -6,7 +6,7 @@ import { type BatchSettings, batchSettingsSchema } from "../runs/batch/batch-set
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const runId = z.string().regex(/^[0-9a-f]{16}$/);
 
-/** What all attempts of a run have in common. It lies in the store, so that commands and scripts are not in Redis. */
+/** Settings that all attempts of a run share. They lie in the store, so that commands and scripts are not in Redis. */
 export const runSpecSchema = z.strictObject({
   schemaVersion: z.literal(1),
   settings: batchSettingsSchema,
@@ -34,7 +34,7 @@ export const attemptJobSchema = z.strictObject({
 });
 export type AttemptJob = z.infer<typeof attemptJobSchema>;
 
-/** How a job ended. */
+/** Outcome of a job. */
 export const jobOutcomeSchema = z.discriminatedUnion("kind", [
   /** The folder of the attempt is in the store. */
   z.strictObject({ kind: z.literal("result"), worker: z.string() }),
@@ -53,7 +53,7 @@ export const jobProgressSchema = z.strictObject({
   stage: z.enum(attemptStages),
 });
 
-/** What a worker says about itself, again and again. */
+/** Record that a worker repeatedly writes about itself. */
 export const workerRecordSchema = z.strictObject({
   name: z.string(),
   pid: z.int(),
@@ -64,7 +64,7 @@ export const workerRecordSchema = z.strictObject({
 });
 export type WorkerRecord = z.infer<typeof workerRecordSchema>;
 
-/** What a submitter says about its run. */
+/** Record that a submitter writes about its run. */
 export const runRecordSchema = z.strictObject({
   run: runId,
   host: z.string(),
@@ -73,7 +73,7 @@ export const runRecordSchema = z.strictObject({
 });
 export type RunRecord = z.infer<typeof runRecordSchema>;
 
-/** The same for each try of an attempt under the same settings, so that submitting it again finds what there is. */
+/** Returns the same id for each try of an attempt under the same settings, so that submitting it again finds what there is. */
 export function jobIdOf({ run, spec, task, taskChecksum, attempt, try: number }: AttemptJob): string {
   const text = JSON.stringify([spec, task, taskChecksum, attempt, number]);
   return `${run}-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;

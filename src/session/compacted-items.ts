@@ -3,7 +3,7 @@ import { truncateText } from "../output/truncation.js";
 import { ADVICE_START } from "../tools/command/missing-programs.js";
 import { itemTokens } from "./item-tokens.js";
 
-/** How much of the user's messages is kept word for word. */
+/** Size of the user's messages that are kept word for word. */
 export const KEPT_USER_TOKENS = 20_000;
 
 /** Starts the message with the summary. */
@@ -11,7 +11,7 @@ const HANDOFF_PREFIX =
   "This conversation grew too long, and what came before was replaced by the note below, which the model that did the work wrote. " +
   "Go on from it: build on what it says was done, and do not do it again.";
 
-/** How messages start that have the role of the user but were written by brig. */
+/** Beginnings of messages that have the role of the user but were written by brig. */
 const writtenByBrig: readonly string[] = [
   "<environment_context>",
   "# AGENTS.md instructions",

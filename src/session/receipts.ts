@@ -5,11 +5,11 @@ export interface SessionReceipt {
   readonly findings: readonly ReceiptFinding[];
   /** The number of further findings, which are not listed. */
   readonly omitted: number;
-  /** How many findings there are of each name, or for each other reason, of which some are not listed. */
+  /** Number of findings for each name, or for each other reason, of which some are not listed. */
   readonly counts?: readonly { readonly name: string; readonly count: number }[] | undefined;
   /** Why not everything was examined; null if it was. */
   readonly incomplete: string | null;
-  /** What became of the commits that were made in a copy of the repository. Absent if there was no copy. */
+  /** Result for the commits that were made in a copy of the repository. Absent if there was no copy. */
   readonly branch?: SessionBranchArrival | undefined;
   /** The changes of a copy-on-write workspace that were kept. */
   readonly changes?: { readonly snapshot: string; readonly count: number } | undefined;
@@ -31,7 +31,7 @@ export type SessionBranchArrival =
 export interface ReceiptFinding {
   readonly path: string;
   readonly reasons: readonly string[];
-  /** Who runs or obeys a file of this name, and when. */
+  /** Programs that run or obey a file of this name, and when. */
   readonly obeyedBy?: string | undefined;
   readonly sha256: string | null;
   readonly isNeutralised: boolean;

@@ -1,6 +1,6 @@
 import type { ApprovalPolicy } from "../policy/approval-policy.js";
 
-/** Where and how the session runs, as the model is told. */
+/** Place and settings of the session, as the model is told. */
 export interface SessionSetting {
   /** Absolute path inside the sandbox. */
   cwd: string;
@@ -20,7 +20,7 @@ export interface SessionSetting {
   timezone: string;
 }
 
-/** What the conversation last told the model about where and how it works. */
+/** The context that the conversation last gave the model about where and how it works. */
 export interface SentContext {
   setting: SessionSetting;
   /** `YYYY-MM-DD` in the setting's time zone. */

@@ -18,9 +18,9 @@ export interface FoundTask {
   read: Reader;
 }
 
-/** How deep below a directory that is given its tasks may be. */
+/** Deepest level, below a given directory, at which its tasks may be. */
 const MAX_DEPTH = 3;
-/** So much deeper is looked, in so many directories, for tasks that are not read. */
+/** Deepest level, and most directories, searched for tasks that are too deep to be read. */
 const MAX_LOOKED_DEPTH = 8;
 const MAX_LOOKED = 10_000;
 const SHOWN_DEEPER = 5;
@@ -48,7 +48,7 @@ const readInstances: Reader = async (path) => {
 const readRows: Reader = async (path, options) =>
   (await hasInstances(path)) ? await readSweBenchFile(path) : await readPlainFile(path, options);
 
-/** By the ending of the file's name. */
+/** Readers by the ending of the file's name. */
 const fileReaders: Readonly<Record<string, Reader>> = {
   ".json": readInstances,
   ".jsonl": readRows,
@@ -131,7 +131,7 @@ class DeeperTasks {
   look(directories: readonly string[], depth = MAX_DEPTH + 1): void {
     for (const directory of directories) {
       if (depth > MAX_LOOKED_DEPTH || ++this.#looked > MAX_LOOKED) return;
-      // What cannot be read here would not be read anyway.
+      // A directory that cannot be read here would not be read anyway.
       const entries = childrenOf(directory, new TaskNotes(directory));
       if (readerOf(entries) !== undefined) this.#found.push(relative(this.#root, directory));
       else

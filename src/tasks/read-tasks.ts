@@ -29,7 +29,7 @@ export async function readLocatedTasks(
 }
 
 interface ExaminedTasks extends Pick<FoundTasks, "tasks" | "origins" | "warnings"> {
-  /** Of the paths, and of all tasks. */
+  /** Faults of the paths, and of all tasks. */
   faults: TaskFault[];
 }
 
@@ -46,11 +46,11 @@ export async function examineTasks(
 export interface FoundTasks {
   tasks: Task[];
   unusable: UnusableTask[];
-  /** Of the paths. */
+  /** Faults of the paths. */
   faults: TaskFault[];
   /** Absolute paths by the names of tasks. */
   origins: ReadonlyMap<string, string>;
-  /** What was noticed about the paths, one sentence each. */
+  /** Warnings about the paths, one sentence each. */
   warnings: string[];
 }
 
@@ -73,7 +73,7 @@ export async function readAll(
   return { tasks, unusable, faults, origins, warnings };
 }
 
-/** Each task once, also if the paths overlap. */
+/** Finds each task once, also if the paths overlap. */
 function locate(paths: readonly string[]): { found: FoundTask[]; faults: TaskFault[]; warnings: string[] } {
   const faults: TaskFault[] = [];
   const warnings: string[] = [];

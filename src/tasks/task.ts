@@ -12,16 +12,16 @@ export interface Task {
   source: string;
   /** SHA-256 in hex of everything in the task that can change its outcome. */
   checksum: string;
-  /** The same for each part, so that a change can be named. */
+  /** Checksum of each part, so that a change can be named. */
   parts: TaskParts;
-  /** What the task says about itself: difficulty, category, tags and the like. JSON values. */
+  /** Information that the task gives about itself: difficulty, category, tags and the like. JSON values. */
   metadata: Readonly<Record<string, unknown>>;
   environment: TaskEnvironment;
   /** One, or several that run one after the other in the same container. */
   steps: readonly TaskStep[];
-  /** How the rewards of several steps become one. */
+  /** How the rewards of several steps are combined. */
   rewardStrategy: "mean" | "final";
-  /** What the reader noticed and left aside, one sentence each. */
+  /** Things that the reader noticed and ignored, one sentence each. */
   warnings: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export interface TaskEnvironment {
   image: TaskImage;
   /** A directory whose contents are copied to the working directory before the agent starts; null for none. */
   files: string | null;
-  /** What is copied to other places besides, in this order. Default: nothing. */
+  /** Directories and files copied to other places, in this order. Default: nothing. */
   copies?: readonly TaskCopy[] | undefined;
   /** Null for the image's own. */
   workdir: string | null;
@@ -86,7 +86,7 @@ export interface TaskHealthcheck {
   retries: number;
 }
 
-/** How the agent or the verifier runs. Null where the environment's value counts. */
+/** Limits and user of the agent or the verifier. Null where the environment's value counts. */
 export interface TaskPhase {
   /** Null for no limit. */
   timeoutSec: number | null;
@@ -104,7 +104,7 @@ export interface TaskStep {
   files: string | null;
   /** A script among them that then prepares this step, relative to the working directory; null for none. */
   setupScript: string | null;
-  /** After that the step is ready when this succeeds; null for no check. */
+  /** Check that makes the step ready when it succeeds; runs after `setupScript`. Null for no check. */
   healthcheck: TaskHealthcheck | null;
   solution: TaskSolution | null;
   /** Files and directories that the verifier gets from the agent's container, and that are kept as results. */
@@ -114,7 +114,7 @@ export interface TaskStep {
   minRewards: Readonly<Record<string, number>> | null;
 }
 
-/** What the `oracle` agent does. */
+/** Work of the `oracle` agent. */
 export type TaskSolution =
   | { kind: "script"; directory: string; script: string; env: Readonly<Record<string, string>> }
   | { kind: "commands"; commands: readonly string[] }
@@ -142,12 +142,12 @@ export interface TaskVerifier extends TaskPhase {
    */
   keepsServices?: boolean | undefined;
   env: Readonly<Record<string, string>>;
-  /** Of the separate container; null for the task's own. */
+  /** Environment of the separate container; null for the task's own. */
   environment: TaskEnvironment | null;
   check: TaskCheck;
 }
 
-/** How the outcome of the verifier becomes a reward. */
+/** Way in which the outcome of the verifier becomes a reward. */
 export type TaskCheck =
   /**
    * The tests are files in `directory`, which is copied to /tests; `script` is the one that is run, and writes the reward to

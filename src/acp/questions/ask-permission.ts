@@ -98,7 +98,7 @@ const sessionApprovals: Record<ActionToReview["kind"], string> = {
   "mcp-call": "Allow every call of this tool until the session ends",
 };
 
-/** What the person must know besides the command, patch or call: where it runs, and why brig asks. */
+/** Facts for the person besides the command, patch or call: where it runs, and why brig asks. */
 function factsOf({ action, place, reason, denial, agent }: ApprovalRequest): string {
   const who = agent === undefined ? "The agent" : `The agent ${titleText(agent.nickname)}`;
   const what = requests[action.kind];

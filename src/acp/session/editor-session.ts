@@ -51,7 +51,7 @@ export class EditorSession {
   readonly #updates: UpdateQueue;
   readonly #events: EventUpdates;
   readonly #work = new SessionWork();
-  /** How the sandbox of the current setting is opened. */
+  /** Opens the sandbox of the current setting. */
   #source: SandboxSource;
   #sandbox: LazySandbox;
   #choice: ModelChoice;

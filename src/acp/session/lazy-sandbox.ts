@@ -34,10 +34,7 @@ export class LazySandbox {
     this.#begin();
   }
 
-  /**
-   * To be called when the conversation has closed its sandbox. It opens the next one by itself when it needs
-   * one.
-   */
+  /** Call this when the conversation has closed its sandbox. It opens the next one by itself when it needs one. */
   released(): void {
     this.#hasBegun = false;
   }

@@ -5,7 +5,7 @@ interface Preset extends SessionMode {
   sandboxMode: SandboxMode;
 }
 
-/** What an editor offers to choose from: the same modes, under the same ids, as Codex. */
+/** Modes that an editor offers: the same ones, under the same ids, as in Codex. */
 const presets: readonly Preset[] = [
   {
     id: "read-only",

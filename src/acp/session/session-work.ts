@@ -3,7 +3,7 @@ import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { invalidRequest } from "../rpc-error.js";
 
-/** How long `close` waits for a prompt or a change to end. */
+/** Time that `close` waits for a prompt or a change to end. */
 const SETTLE_MS = 5000;
 
 /**

@@ -4,9 +4,9 @@ import { fenced } from "./shown-text.js";
 
 /** The shortest time between two updates with output. */
 const INTERVAL_MS = 150;
-/** Without terminals, only this much from the end of an output is shown while its command runs. */
+/** Limit for clients without terminals: only this much from the end of an output is shown while its command runs. */
 const TAIL_BYTES = 16 * 1024;
-/** With terminals, only this much from the start of an output is sent. */
+/** Limit for clients with terminals: only this much from the start of an output is sent. */
 const TERMINAL_BYTES = 1024 * 1024;
 
 interface RunningOutput {
@@ -62,8 +62,8 @@ export class CommandOutputs {
   }
 
   /**
-   * To be called when the command has ended. Sends the rest of its output to a terminal; otherwise the end of
-   * the call shows it.
+   * Call this when the command has ended. Sends the rest of its output to a terminal; otherwise the end of the call
+   * shows it.
    */
   end(callId: string): void {
     const output = this.#running.get(callId);

@@ -23,7 +23,7 @@ interface OpenCall {
   isCommand: boolean;
   /** Null until a command has ended, or for other calls. */
   exitCode: number | null;
-  /** What the ended call shows besides or instead of its output, such as the diffs of a patch. */
+  /** Content that the ended call shows besides or instead of its output, such as the diffs of a patch. */
   content: ToolCallContent[] | null;
 }
 

@@ -2,9 +2,9 @@ import type { ToolCallContent, ToolCallLocation } from "@agentclientprotocol/sdk
 import type { FileChange, FileDiff } from "../../tools/review/action.js";
 import { exactText, fenced, titleText } from "./shown-text.js";
 
-/** How long the texts of one file, before and after together, may be. */
+/** Limit for the texts of one file, before and after together. */
 const FILE_CHARS = 512 * 1024;
-/** How long the texts of all files may be together. */
+/** Limit for the texts of all files together. */
 const ALL_CHARS = 2 * 1024 * 1024;
 const MAX_FILES = 200;
 

@@ -13,9 +13,9 @@ import { outputContent } from "./event-updates.js";
 import { longText, proseText } from "./shown-text.js";
 import { type CalledTool, toolCallOf } from "./tool-call.js";
 
-/** How much of one message of an earlier conversation is sent. */
+/** Limit for what is sent of one message of an earlier conversation. */
 const MESSAGE_CHARS = 1024 * 1024;
-/** How many items are sent. Of a longer conversation these are the last ones. */
+/** Number of items that are sent. Of a longer conversation these are the last ones. */
 const MAX_ITEMS = 5000;
 const MAX_IMAGE_CHARS = 4 * 1024 * 1024;
 

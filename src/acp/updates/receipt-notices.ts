@@ -1,6 +1,6 @@
 import type { SessionReceipt } from "../../session/receipts.js";
 
-/** What an editor shows about what a session left on the host: titles and texts. */
+/** Titles and texts that tell the user of an editor what a session left on the host. */
 export function receiptNotices({
   branch,
   findings,

@@ -19,7 +19,7 @@ interface SetupCallParts {
 /** Shows the set-up of a session as a call of its own, which no model has made. */
 export class SetupCall {
   readonly #parts: SetupCallParts;
-  /** By which the editor knows the call that stands for the set-up. Null while no set-up runs. */
+  /** Id by which the editor knows the call that stands for the set-up. Null while no set-up runs. */
   #id: string | null = null;
 
   constructor(parts: SetupCallParts) {

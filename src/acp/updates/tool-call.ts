@@ -53,7 +53,7 @@ const kinds: Readonly<Record<string, ToolKind>> = {
   web_search: "fetch",
 };
 
-/** What an editor shows of a call before it runs. */
+/** Describes a call to an editor before it runs. */
 export function toolCallOf(call: CalledTool, cwd: string): ToolCall {
   const { callId, name } = call;
   const args = argumentsOf(call);

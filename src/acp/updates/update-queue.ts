@@ -25,7 +25,7 @@ export class UpdateQueue {
   push(...updates: readonly SessionUpdate[]): void {
     if (this.#isStuck) return;
     for (const update of updates) this.#add(update);
-    // What is pushed while nothing is being sent, such as an earlier conversation, says nothing about the
+    // Updates that are pushed while nothing is being sent, such as an earlier conversation, say nothing about the
     // client.
     const isFull = this.#waiting.length > MAX_WAITING || this.#waitingChars > MAX_WAITING_CHARS;
     if (this.#sending !== null && isFull) {

@@ -1,8 +1,8 @@
-/** How deep a message may be nested. No message of the protocol comes near it. */
+/** Deepest nesting of a message. No message of the protocol comes near it. */
 const MAX_LEVELS = 64;
 /**
- * How many values a message may have. No message comes near it, and checking a value takes many times its
- * size in memory.
+ * Number of values that a message may have. No message comes near it, and checking a value takes many times its size in
+ * memory.
  */
 const MAX_VALUES = 100_000;
 

@@ -9,10 +9,10 @@ import { shapeProblem } from "./message-shape.js";
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 /** The longest message to a client: what clients that use the SDK read by default. */
 const MAX_SENT_CHARS = 8 * 1024 * 1024;
-/** How many requests of a client may wait for their answers. */
+/** Number of a client's requests that may wait for their answers. */
 const MAX_UNANSWERED = 256;
 
-/** How much unread output a client may have and still be sent error answers. */
+/** Limit for the unread output of a client that is still sent error answers. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
 const ErrorCodes = { parse: -32_700, invalidRequest: -32_600, internal: -32_603 } as const;

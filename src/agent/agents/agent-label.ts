@@ -1,4 +1,4 @@
-/** Which agent something is about. */
+/** Names the agent that something is about. */
 export interface AgentLabel {
   id: string;
   /** A name for people. */

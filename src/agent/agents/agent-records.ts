@@ -13,7 +13,7 @@ export class AgentRecords {
   readonly #home: string | null;
   readonly #now: () => Date;
 
-  /** Without a `home` nothing is recorded. */
+  /** Records nothing if there is no `home`. */
   constructor(home: string | undefined, now: () => Date) {
     this.#home = home ?? null;
     this.#now = now;

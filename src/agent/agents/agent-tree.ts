@@ -4,7 +4,7 @@ import { type AgentsOptions, DEFAULT_MAX_DEPTH, DEFAULT_MAX_THREADS } from "./ag
 import { AgentBudget } from "./budget.js";
 import { refused } from "./refused.js";
 
-/** What all agents of a session share, at whatever depth they are. */
+/** Shared by all agents of a session, at whatever depth they are. */
 export class AgentTree {
   readonly options: AgentsOptions;
   readonly budget: AgentBudget;

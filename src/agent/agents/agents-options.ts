@@ -3,15 +3,15 @@ import type { ApprovalPolicy } from "../../policy/approval-policy.js";
 import type { SessionSetting } from "../../session/setting.js";
 import type { SandboxSource } from "../agent-sandbox.js";
 
-/** Which agents a session may start, and what they may use. */
+/** Agents that a session may start, and limits for them. */
 export interface AgentsOptions {
-  /** How deep agents may be nested: 0 for no agents, 1 for agents that start no further ones. Default: 1. */
+  /** Depth to which agents may be nested: 0 for no agents, 1 for agents that start no further ones. Default: 1. */
   maxDepth?: number | undefined;
-  /** How many agents of the session may be open at the same time. Default: 6. */
+  /** Number of the session's agents that may be open at the same time. Default: 6. */
   maxThreads?: number | undefined;
-  /** How many tokens all agents of the session together may use. Default: no limit. */
+  /** Number of tokens that all agents of the session together may use. Default: no limit. */
   maxTokens?: number | undefined;
-  /** How long the turns of all agents together may take. Default: no limit. */
+  /** Time that the turns of all agents together may take. Default: no limit. */
   maxTimeMs?: number | undefined;
   /** Roles that an agent can be started in. Default: none. */
   roles?: Readonly<Record<string, AgentRole>> | undefined;
@@ -57,7 +57,7 @@ export interface AgentRole {
   nicknames?: readonly string[] | undefined;
 }
 
-/** Which model an agent gets. */
+/** The model chosen for an agent. */
 export interface AgentModelChoice {
   /** The id of the agent, which is sent along with its requests. */
   threadId: string;

@@ -27,7 +27,7 @@ export class AgentBudget {
     this.#now = now;
   }
 
-  /** What the models of all agents have used. */
+  /** Tokens used by the models of all agents. */
   get usage(): TokenUsage {
     return this.#usage;
   }
@@ -76,7 +76,7 @@ export class AgentBudget {
     this.#countedAt = now;
   }
 
-  /** With several agents at work, the time that is left is divided by their number. */
+  /** If several agents are working, the time that is left is divided by their number. */
   #schedule(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

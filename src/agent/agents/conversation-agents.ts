@@ -6,7 +6,7 @@ import { askingInTurn } from "./asking.js";
 import type { AgentParent } from "./child/child-opener.js";
 import { LazyAgents } from "./lazy-agents.js";
 
-/** Where an agent stands among the agents of its session. */
+/** Place of an agent among the agents of its session. */
 export interface AgentPlace {
   tree: AgentTree;
   placement: AgentPlacement;

@@ -22,12 +22,12 @@ export async function forkOf(
 /** The agents that work on forks of one workspace, and which of their changes were applied to it. */
 export class ForkedTrees {
   readonly #forks = new Map<string, { nickname: string; sandbox: ForkedSandbox; forkedAt: number }>();
-  /** By path: the agent whose change was applied last. */
+  /** The agent whose change was applied last, by path. */
   readonly #applied = new Map<string, { id: string; nickname: string; appliedAt: number }>();
   /** Numbers forks and applied changes in the order in which they are made. */
   #moment = 0;
 
-  /** To be called as soon as the fork is made: it contains the changes that were applied before. */
+  /** Call this as soon as the fork is made: it contains the changes that were applied before. */
   add(id: string, fork: { nickname: string; sandbox: ForkedSandbox }): void {
     this.#forks.set(id, { ...fork, forkedAt: this.#moment++ });
   }
@@ -75,7 +75,7 @@ export class ForkedTrees {
     });
   }
 
-  /** By path: the nicknames of the other agents that have changed it. */
+  /** Nicknames of the other agents that have changed a path, by path. */
   async #owners(id: string, options: PathChoice): Promise<ReadonlyMap<string, readonly string[]>> {
     const owners = new Map<string, string[]>();
     const others = [...this.#forks].filter(([other]) => other !== id);

@@ -42,7 +42,7 @@ export class LazyAgents implements Agents {
     this.#load = load;
   }
 
-  /** What all agents of the session have used. */
+  /** Tokens used by all agents of the session. */
   get usage(): TokenUsage {
     return this.#loaded?.usage ?? noUsage;
   }

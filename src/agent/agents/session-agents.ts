@@ -41,7 +41,7 @@ export class SessionAgents {
     });
   }
 
-  /** What all agents of the session have used. */
+  /** Tokens used by all agents of the session. */
   get usage(): TokenUsage {
     return this.#parent.tree.budget.usage;
   }
@@ -184,7 +184,7 @@ export class SessionAgents {
   }
 }
 
-/** What the model reads when an agent is done, in Codex's format. */
+/** Message for the model when an agent is done, in Codex's format. */
 function notification(id: string, state: AgentState): string {
   const json = JSON.stringify({ agent_path: id, status: wireStatus(state) });
   // Escaping the slash keeps the JSON the same, and keeps the agent's words from closing the XML element.

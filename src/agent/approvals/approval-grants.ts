@@ -9,7 +9,7 @@ import type { ApprovalQuestion } from "../../tools/tool.js";
 /** An approval in one place does not count in the other. */
 type Grantable = Pick<ApprovalQuestion, "action" | "place">;
 
-/** What a person has approved for the rest of the session, or until its setting changes. */
+/** Approvals of a person for the rest of the session, or until its setting changes. */
 export class Grants {
   readonly #keys = new Set<string>();
   readonly #prefixes: { prefix: CommandPrefix; place: SandboxPlace }[] = [];

@@ -11,10 +11,10 @@ export interface SummaryRequest {
   model: ModelClient;
   instructions: string;
   items: readonly ResponseItem[];
-  /** What asks the model for the summary. */
+  /** Asks the model for the summary. */
   prompt: string;
   signal: AbortSignal;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
   onUsage(usage: TokenUsage): void;
   onReconnecting(event: AgentEvent & { kind: "reconnecting" }): void;

@@ -17,15 +17,15 @@ Say, in this order and as briefly as exactness allows:
 - what was found out that would be costly to find again: names, places in files, error texts word for word;
 - what remains to be done, the next step first.`;
 
-/** When and how a conversation is summarised. */
+/** Settings for summarising a conversation. */
 export interface CompactionOptions {
-  /** The size of the model's context window. Default: what is known of the model by its name. */
+  /** Size of the model's context window. Default: the known size for the model's name. */
   contextWindowTokens?: number | undefined;
   /**
    * The size at which the conversation is compacted. Default and maximum: nine tenths of the context window.
    */
   autoCompactTokens?: number | undefined;
-  /** What asks the model for the summary. Default: brig's own prompt. */
+  /** Prompt that asks the model for the summary. Default: brig's own prompt. */
   prompt?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ interface CompactorOptions extends CompactionOptions {
   model: ModelClient;
   instructions: string;
   transcript: Transcript;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
 }
 

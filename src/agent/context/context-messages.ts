@@ -3,7 +3,7 @@ import { type SentContext, type SessionSetting, sentContext } from "../../sessio
 import { environmentBlock, permissionsBlock, projectDocsBlock } from "./context-blocks.js";
 import { type ProjectDocsOptions, type ProjectFiles, readProjectDocs } from "./project-docs.js";
 
-/** What the model reads about the session besides the conversation itself. */
+/** Options for the messages that tell the model about the session. */
 export interface ContextOptions {
   /** Added to the developer message. Default: none. */
   developerInstructions?: string | undefined;
@@ -13,7 +13,7 @@ export interface ContextOptions {
   includesPermissions?: boolean | undefined;
   /** The user's instructions for every session; they precede what AGENTS.md files say. Default: none. */
   userInstructions?: string | undefined;
-  /** Where AGENTS.md files are looked for. Default: nowhere. */
+  /** Places to search for AGENTS.md files. Default: none. */
   projectDocs?: ProjectDocsOptions | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface ContextSource {
  */
 export class ContextMessages {
   readonly #options: ContextOptions;
-  /** What the conversation already contains; null if it contains nothing. */
+  /** Context that the conversation already contains; null if it contains none. */
   #sent: SentContext | null;
   #docs: { cwd: string; text: string | null } | null = null;
 

@@ -4,7 +4,7 @@ import { type BrigError, isBrigError } from "../../errors.js";
 import { readFileStart } from "../../lib/bounded-file.js";
 import { wholeEnd } from "../../lib/utf8.js";
 
-/** Where AGENTS.md files are looked for, and how much of them is sent. */
+/** Places to search for AGENTS.md files, and a limit for what is sent of them. */
 export interface ProjectDocsOptions {
   /** The user's directories, such as `$BRIG_HOME`. Their first file with text precedes the project's. */
   homes: readonly string[];
@@ -23,7 +23,7 @@ export interface ProjectDocsOptions {
   isOnHost?: boolean | undefined;
 }
 
-/** What the search needs of a sandbox's files. Paths are resolved inside the sandbox. */
+/** The parts of a sandbox's files that the search needs. Paths are resolved inside the sandbox. */
 export interface ProjectFiles {
   read(
     path: string,
@@ -42,7 +42,7 @@ export interface ProjectFiles {
 export interface ProjectDocs {
   /** Null if no file has text. */
   text: string | null;
-  /** Which files are not used, or only in part; for people. */
+  /** Names files that are not used, or only in part; for people. */
   warnings: readonly string[];
 }
 

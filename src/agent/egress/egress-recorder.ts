@@ -16,7 +16,7 @@ export class EgressRecorder {
   readonly #transcript: Transcript;
   /** Loaded with the first allow-list. */
   #log: Promise<EgressLog> | null = null;
-  /** What was tried before the session has begun, by its MCP servers; null from then on. */
+  /** Attempts made before the session began, by its MCP servers; null from then on. */
   #early: EgressEntry[] | null = [];
 
   #canarySent: Promise<Error> | null = null;
@@ -46,7 +46,7 @@ export class EgressRecorder {
     this.#log.then((log) => log.add(attempt)).catch(warn);
   };
 
-  /** From now on there is a record to write to. */
+  /** Call this when there is a record to write to. */
   begin(): void {
     const early = this.#early ?? [];
     this.#early = null;

@@ -15,7 +15,7 @@ const ALWAYS = "yes, always in this directory";
 const NO = "no";
 
 interface QuestionOptions {
-  /** Of the current turn. Between turns nobody is asked. */
+  /** Signal of the current turn. Between turns nobody is asked. */
   signal: () => AbortSignal | null;
   /** Keeps a host for later sessions. Without it no such answer is offered. */
   remember?: ((host: string) => Promise<void>) | undefined;
@@ -30,7 +30,7 @@ export class HostQuestions {
   readonly #signal: QuestionOptions["signal"];
   readonly #remember: QuestionOptions["remember"];
   readonly #waiting = new Map<string, { answer: Promise<HostAnswer>; command: number | null }>();
-  /** What was answered to the processes of a command, by its channel and the host. */
+  /** Answers given to the processes of a command, by its channel and the host. */
   readonly #answered = new Map<string, HostAnswer>();
   readonly #counts = new Map<number | null, number>();
 

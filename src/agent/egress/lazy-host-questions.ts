@@ -4,7 +4,7 @@ import type { ConversationOptions } from "../conversation-options.js";
 
 interface QuestionSituation {
   setting: () => SessionSetting;
-  /** Of the current turn; null between turns. */
+  /** Signal of the current turn; null between turns. */
   signal: () => AbortSignal | null;
 }
 
@@ -18,7 +18,7 @@ export function lazyHostQuestions(
   let asking: Promise<AskAboutHost> | null = null;
   return async (asked) => {
     const { approvalPolicy = "never", network } = setting();
-    // Its list, which is empty, is only there because the set-up needed one.
+    // The allow-list is empty then, and only there because the set-up needed one.
     if (network.kind === "none") return { kind: "not-asked" };
     const refuses = typeof approvalPolicy === "object" && !approvalPolicy.granular.sandbox_approval;
     if (approvalPolicy === "never" || refuses) return { kind: "not-asked" };

@@ -12,12 +12,12 @@ import { type AgentStep, type StepCall, stepsOf } from "../../session/read/sessi
 import { readTreeRecord, type TreeDescription } from "../../session/read/session-tree.js";
 import { agentToolAliases, agentToolNames } from "../../tools/agents/agent-namespace.js";
 
-/** What a replay needs of a recorded session. */
+/** The parts of a recorded session that a replay needs. */
 export interface Recording {
   meta: SessionMeta;
   /** Parts of the session that ran with one setting, in order. */
   segments: RecordedSegment[];
-  /** What the session left in its directory; null if it was not recorded. */
+  /** Files that the session left in its directory; null if they were not recorded. */
   tree: TreeDescription | null;
   /** The image of the last sandbox; null if it was not recorded. */
   image: string | null;
@@ -143,7 +143,7 @@ function skipReason(call: StepCall): string | null {
   return text === "aborted" || abortedCall.test(text) ? "it was interrupted" : null;
 }
 
-/** What the output of a call says that a person or a failure has ended. */
+/** Output of a call that a person or a failure has ended. */
 const abortedCall =
   /^(?:Wall time: [\d.]+ seconds\naborted(?: by user$|: )|aborted(?: by user$| by user after | after [\d.]+s: ))/;
 

@@ -129,7 +129,7 @@ function openSegment(
 }
 
 /**
- * With an escalated sandbox, what a person declined is asked about and declined again. Nothing runs in it.
+ * Stands for the escalated sandbox, so that what a person declined is asked about and declined again. Nothing runs in it.
  */
 function noFullAccess(): Promise<AgentSandbox> {
   const error = new BrigError("a replayed call needs full access, which the replay does not have", {

@@ -6,7 +6,7 @@ import type { AgentSandbox } from "../agent-sandbox.js";
 import type { Transcript } from "../turn/transcript.js";
 import { undoneMessage } from "./workspace-messages.js";
 
-/** How long keeping a state may take after the user has interrupted the call. */
+/** Time that keeping a state may take after the user has interrupted the call. */
 const AFTER_ABORT_MS = 5000;
 
 /** Keeps the state of a copy-on-write workspace after each call that may have changed it. */

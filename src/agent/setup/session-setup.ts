@@ -16,7 +16,7 @@ export class SetupOnce {
   readonly #closed = new AbortController();
   /** Ends the set-up that runs. */
   #running: AbortController | null = null;
-  /** That of the last turn, whose calls wait for the set-up. */
+  /** Signal of the last turn, whose calls wait for the set-up. */
   #turn: AbortSignal | null = null;
   #isDone = false;
 
@@ -53,7 +53,7 @@ export class SetupOnce {
     signal.addEventListener("abort", stop, { once: true });
   }
 
-  /** For a session that is closed: nothing is set up any more. */
+  /** Call this when the session is closed. Nothing is set up any more. */
   stop(): void {
     this.#closed.abort(stopped());
   }

@@ -1,10 +1,10 @@
 import type { BrigError } from "../../errors.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 
-/** What runs in the sandbox of a new session before its first call. */
+/** A command that runs in the sandbox of a new session before its first call. */
 export interface SessionSetup {
   argv: readonly string[];
-  /** Of the set-up, as in `config.toml`. */
+  /** Network of the set-up, as in `config.toml`. */
   network: string;
   /**
    * Runs it, and gives the sandbox its own network before it resolves or rejects. Aborting ends everything that it has
@@ -16,11 +16,11 @@ export interface SessionSetup {
   ): Promise<EndedSetup>;
 }
 
-/** How a set-up ended. */
+/** Result of a set-up. */
 export interface EndedSetup {
   exitCode: number;
   durationMs: number;
-  /** Its beginning and its end. */
+  /** Beginning and end of the output. */
   output: string;
   /** Null if it has succeeded. */
   error: BrigError | null;

@@ -6,7 +6,7 @@ import type { CompactionResult, TurnResult } from "../conversation-options.js";
 import type { Transcript } from "./transcript.js";
 import type { TurnEnding } from "./turn.js";
 
-/** How an error ends a turn. Throws it if it is a fault in brig. */
+/** Decides how an error ends a turn. Throws it if it is a fault in brig. */
 export function endingOf(error: unknown, { signal }: { signal?: AbortSignal | undefined }): TurnEnding {
   // `aborted` means that a person answered a question by ending the turn.
   if (signal?.aborted || isBrigError(error, "aborted")) return { status: "interrupted" };

@@ -60,7 +60,7 @@ export type AgentEvent =
       callId: string;
       exitCode: number;
       output: string;
-      /** What is known of why it failed. */
+      /** Known reasons for the failure. Absent or empty if there are none. */
       causes?: readonly CallCause[] | undefined;
       durationMs: number;
       usage: ResourceUsage;
@@ -121,7 +121,7 @@ export type AgentEvent =
   /** Another agent was started; `task` is null for one that was resumed. */
   | { kind: "agent-started"; agent: AgentPlacement; task: string | null }
   | { kind: "agent-state"; agentId: string; state: AgentState }
-  /** What happens in the session of an agent that this one has started, or that such an agent has started. */
+  /** An event in the session of an agent that this one has started, or that such an agent has started. */
   | { kind: "agent-event"; agentId: string; event: AgentEvent }
   /**
    * The turn pauses until these MCP servers have started, because the next request to the model lists their

@@ -66,7 +66,7 @@ export class History {
     return settled;
   }
 
-  /** In the result every call has an output and every output a call. */
+  /** Returns items in which every call has an output and every output a call. */
   toInput(): ResponseItem[] {
     return withAnswers(this.#items, this.#pairing.unanswered());
   }
@@ -90,7 +90,7 @@ export function outputItem(call: ToolCallItem, output: CallOutput): ToolOutputIt
 
 /** Finds the calls without outputs. The cost of `add` does not depend on the ids a model gives its calls. */
 class Pairing {
-  /** By id: the positions of its calls, oldest first. The first `answered` of them have their outputs. */
+  /** Positions of the calls with an id, oldest first. The first `answered` of them have their outputs. */
   readonly #calls = new Map<string, { positions: number[]; answered: number }>();
 
   /** Returns false for an output that no call waits for. */

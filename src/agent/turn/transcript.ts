@@ -34,7 +34,7 @@ export class Transcript {
     log: SessionLog;
     onEvent: AgentListener | undefined;
     truncation: TruncationPolicy;
-    /** What every request contains besides the items. */
+    /** Size of the parts of every request that are not items. */
     fixedTokens: number;
     /** The conversation so far; `log` already contains it. Default: none. */
     initialItems?: readonly ResponseItem[] | undefined;
@@ -73,7 +73,7 @@ export class Transcript {
     return this.#history.toInput();
   }
 
-  /** From now on, secrets are hidden in records, events and outputs. A session may have several sandboxes. */
+  /** Hides secrets in records, events and outputs from now on. A session may have several sandboxes. */
   maskWith(mask: (text: string) => string): void {
     this.#masks.push(mask);
   }

@@ -16,7 +16,7 @@ import { type ResponseContext, type ResponseEnd, readResponse } from "./read-res
 import { Reconnects } from "./reconnects.js";
 import type { Turn } from "./turn.js";
 
-/** What a turn works with, from its first request to its last. */
+/** Everything that a turn works with, from its first request to its last. */
 interface TurnContext extends Turn, ResponseContext {
   sandboxReady: Promise<AgentSandbox>;
   /** Null without MCP servers. */
@@ -30,7 +30,7 @@ interface TurnContext extends Turn, ResponseContext {
   truncation: TruncationPolicy;
   outputSchema: ModelRequest["outputSchema"];
   now: () => Date;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
 }
 

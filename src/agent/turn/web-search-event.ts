@@ -18,7 +18,7 @@ const searchCall = z.object({
 export interface WebSearch {
   /** The search terms or the page, as text. */
   query: string;
-  /** As the endpoint sent it. */
+  /** Unchanged from the endpoint. */
   action: Readonly<Record<string, unknown>>;
 }
 

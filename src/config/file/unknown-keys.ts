@@ -27,7 +27,7 @@ export function unusedKeyNotes(trees: readonly SettingTree[]): string[] {
   return [`these keys of Codex have no effect here: ${shown.join(", ")}${more}`];
 }
 
-/** If a whole table is unused, only its name. */
+/** Lists keys that nothing uses. If a whole table is unused, only its name is listed. */
 function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
   return [...tree].flatMap(([key, node]) => {
     const here = [...path, key];

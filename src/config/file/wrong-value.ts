@@ -31,7 +31,7 @@ interface Issue {
   isOwnMessage: boolean;
 }
 
-/** For a union with a table in it: what is wrong inside the table, rather than that nothing matches. */
+/** Finds the innermost problems. For a union with a table in it these are inside the table, rather than that nothing matches. */
 function innermost(issue: z.core.$ZodIssue, above: readonly (string | number)[]): Issue[] {
   const path = [...above, ...(issue.path as (string | number)[])];
   if (issue.code === "invalid_union") {

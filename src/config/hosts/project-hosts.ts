@@ -14,7 +14,7 @@ const MAX_BYTES = 1024 * 1024;
 const LOCK_WAIT_MS = 10_000;
 const MAX_HOSTS = 200;
 
-/** Only what an answer can allow: one host at one port, in its normal spelling. */
+/** Accepts only what an answer can allow: one host at one port, in its normal spelling. */
 const host = z
   .string()
   .refine(isOneHost, { error: "must be one host with its port, such as api.example.com:443" });
@@ -29,7 +29,7 @@ type Stored = z.infer<typeof fileSchema>;
  * sandbox can write. Errors: `config.invalid` for a file that is not as brig writes it, and for one that cannot be written.
  */
 export class ProjectHosts {
-  /** Where they are kept. */
+  /** File in which the hosts are kept. */
   readonly file: string;
   readonly #home: string;
   readonly #directory: string;
@@ -71,7 +71,7 @@ export class ProjectHosts {
     await writeDurably(this.file, `${JSON.stringify(stored, null, 2)}\n`);
   }
 
-  /** The same directory by another path is the same project. */
+  /** Key of the directory. The same directory by another path is the same project. */
   async #key(): Promise<string> {
     return await realpath(this.#directory);
   }

@@ -8,7 +8,7 @@ import { notesOf, unwrapped } from "./schema-words.js";
 import type { ConfigSource } from "./sources.js";
 
 export interface DescribedValue {
-  /** In TOML syntax. */
+  /** Key in TOML syntax. */
   key: string;
   /** Undefined if there is none or it is hidden. */
   value: unknown;

@@ -49,7 +49,7 @@ export interface LoadedConfig {
   file: string | null;
   /** Sentences for the user. They contain untrusted text: neutralise them before printing. */
   warnings: readonly string[];
-  /** The same of what is no mistake: to be said once a session, when it begins. */
+  /** Sentences like those in `warnings`, about things that are no mistakes. Shown once a session, when it begins. */
   notes: readonly string[];
   /** The source of each value, by its key in TOML syntax. A default has no entry. */
   sources: ReadonlyMap<string, ConfigSource>;

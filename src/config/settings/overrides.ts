@@ -34,7 +34,7 @@ function partsOf(key: string): KeyPath | null {
 function parseValue(text: string): unknown {
   try {
     const table = parse(`value = ${text}`);
-    // Without this check a second line could set another key.
+    // This check is needed because a second line could set another key.
     return Object.keys(table).length === 1 ? table.value : text;
   } catch (error) {
     if (error instanceof TomlError) return text;

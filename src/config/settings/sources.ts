@@ -1,4 +1,4 @@
-/** Where a value of the configuration comes from. Lines count from 1. */
+/** Source of a value of the configuration. Lines count from 1. */
 export type ConfigSource =
   | { kind: "default" }
   | { kind: "file"; file: string; line: number }

@@ -166,7 +166,7 @@ function toolOff(tool: keyof Config["tools"], off: false | "disabled"): Rule {
   };
 }
 
-/** Without a number to compare with, the model's own limit counts, which is not known here. */
+/** Rule for a limit. If there is no number to compare with, the model's own limit counts, which is not known here. */
 function smaller(key: (typeof limits)[number]): Rule {
   return {
     key: [key],

@@ -12,7 +12,7 @@ export class CanarySearch {
   /** Each value, and each reversed, with the name of its canary. */
   readonly #sought: readonly { name: string; value: string }[];
   readonly #texts: SpelledTexts;
-  /** As they can be in the name of a host: only letters and digits, in lower case. */
+  /** Forms that can occur in the name of a host: only letters and digits, in lower case. */
   readonly #inNames: readonly { name: string; text: string }[];
 
   constructor(canaries: readonly Canary[]) {
@@ -42,13 +42,13 @@ export class CanarySearch {
     return new SpelledSearch(this.#texts, (_start, _end, text) => onFound(this.#sought[text]?.name ?? ""));
   }
 
-  /** In texts of a request, such as its URL and its headers, also where characters are percent-encoded. */
+  /** Searches texts of a request, such as its URL and its headers, also where characters are percent-encoded. */
   findInTexts(texts: readonly string[]): string | null {
     const text = texts.join("\n");
     return this.findIn(Buffer.from(text, "latin1")) ?? this.findIn(percentDecoded(text));
   }
 
-  /** In the name of a host, which may be in another case and cut into labels. */
+  /** Searches the name of a host, which may be in another case and cut into labels. */
   findInName(host: string): string | null {
     const squeezedHost = squeezed(host);
     return this.#inNames.find(({ text }) => squeezedHost.includes(text))?.name ?? null;
@@ -76,7 +76,7 @@ function squeezed(text: string): string {
   return text.toLowerCase().replace(/[^a-z0-9]/g, "");
 }
 
-/** Also what is not UTF-8, or has a % that begins nothing. */
+/** Decodes also bytes that are not UTF-8, and leaves a % that begins nothing. */
 function percentDecoded(text: string): Buffer {
   const decoded = text.replace(/%([0-9a-f]{2})/gi, (_, digits) =>
     String.fromCharCode(Number.parseInt(digits, 16)),

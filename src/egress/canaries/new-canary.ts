@@ -1,15 +1,15 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { newAccessKeyId } from "../secrets/aws/held-aws-secret.js";
 
-/** What a canary looks like to whoever finds it. */
+/** Kind of secret that a canary looks like. */
 export type CanaryForm = "aws-access-key" | "github-token" | "token";
 
 /** A secret that is not real, and that nobody has a reason to send anywhere. */
 export interface Canary {
   name: string;
-  /** What is looked for: an access key has two parts. */
+  /** Texts that are looked for. An access key has two parts. */
   values: readonly string[];
-  /** Those in which programs find it. */
+  /** Environment variables in which programs find the canary. */
   variables: Readonly<Record<string, string>>;
   /** Inside, written before the first command; null for none. */
   file: { path: string; text: string } | null;

@@ -4,11 +4,11 @@ import { shownHost } from "../rules/target.js";
 
 /** One attempt to reach something, or several that are equal but for their times and sizes. */
 export interface EgressEntry {
-  /** When the first of them began, in milliseconds since 1970. */
+  /** When the first of the attempts began, in milliseconds since 1970. */
   startedAtMs: number;
-  /** How many they are. */
+  /** Number of attempts. */
   count: number;
-  /** In which they began. */
+  /** Phase in which they began. */
   phase: EgressPhase;
   /** The model's call whose processes made them; null if none did, or it is not known. */
   callId: string | null;
@@ -20,11 +20,11 @@ export interface EgressEntry {
   host: string | null;
   /** Null for a name that was only looked up. */
   port: number | null;
-  /** Of a request that brig can read, like the path, which is without its query. */
+  /** Method of a request that brig can read. The path is without its query. */
   method: string | null;
   path: string | null;
   outcome: "allowed" | "denied" | "failed";
-  /** For a denial its kind, such as "no-rule"; for a failure the errno. Null for what was allowed. */
+  /** Kind of a denial, such as "no-rule", or errno of a failure. Null for what was allowed. */
   reason: string | null;
   /** The reason in a sentence, or null. */
   message: string | null;

@@ -1,15 +1,15 @@
 import type { EgressAttempt } from "../attempt.js";
 import { type EgressEntry, entryOf } from "./egress-entry.js";
 
-/** Of one session: so many attempts that differ are kept apart. All others are counted by their outcome. */
+/** Different attempts of one session that are kept apart. All others are counted by their outcome. */
 export const MAX_KINDS = 1000;
-/** Of one session, besides those that count what differs too much. */
+/** Entries of one session, besides those that count what differs too much. */
 export const MAX_ENTRIES = 5000;
 
 interface Kind {
   /** How many attempts are in entries already. */
   reported: number;
-  /** What is in no entry yet; null for nothing. */
+  /** Attempts that are in no entry yet; null for none. */
   pending: EgressEntry | null;
 }
 
@@ -39,7 +39,7 @@ export class EgressLog {
     for (const kind of this.#kinds.values()) this.#report(kind);
   }
 
-  /** What is too much by its kind, or by the number of entries, is only counted. */
+  /** Reduces an entry to its outcome if there are too many kinds or too many entries. */
   #fitted(entry: EgressEntry): { entry: EgressEntry; key: string } {
     const key = keyOf(entry);
     if (this.#entries < MAX_ENTRIES && (this.#kinds.has(key) || this.#kinds.size < MAX_KINDS))

@@ -16,10 +16,10 @@ interface ProposedEntry {
 
 /** The smallest allow-list with which programs reach again what they reached. */
 export interface Proposal {
-  /** For `--network`, the configuration or a policy. */
+  /** Text for `--network`, the configuration or a policy. */
   network: string;
   entries: ProposedEntry[];
-  /** What was tried in vain, which is not proposed. */
+  /** Hosts that were tried in vain, which are not proposed. */
   left: { host: string; message: string }[];
   /** False if programs reached more hosts than can be told apart. */
   isComplete: boolean;
@@ -60,8 +60,8 @@ export function proposeHosts(all: readonly EgressEntry[]): Proposal {
 }
 
 /**
- * As it can stand in an allow-list; null for what cannot, such as a name that was only looked up. A session file may
- * come from anywhere, so only the very name or address counts.
+ * The pattern for an allow-list; null if there is none, as for a name that was only looked up. A session file may come
+ * from anywhere, so only the very name or address counts.
  */
 function patternFor({ host, port }: EgressEntry): string | null {
   if (host === null || port === null) return null;

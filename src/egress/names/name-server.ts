@@ -13,7 +13,7 @@ const CODES = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4 } as
 export type NameAnswer =
   | { kind: "address"; address: string }
   | { kind: "unknown" }
-  /** It exists, but gets no address now. */
+  /** The name exists, but gets no address now. */
   | { kind: "unavailable" };
 
 /**
@@ -82,7 +82,7 @@ function isResponse(data: Buffer): boolean {
   return ((data[2] ?? 0) & 0x80) !== 0;
 }
 
-/** Without the question, which could not be read. */
+/** Answers with an error, without repeating the question, which could not be read. */
 function failed(data: Buffer, code: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   data.copy(header, 0, 0, 3);

@@ -28,7 +28,7 @@ interface ExchangeOptions {
   connection: ServerConnection;
   path: string;
   headers: readonly string[];
-  /** In place of the body of the program's request, if that has been read already. */
+  /** Replaces the body of the program's request, if that has been read already. */
   body: Buffer | null;
   answer(incoming: IncomingMessage): MaskedAnswer | null;
 }

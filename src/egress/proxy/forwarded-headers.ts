@@ -1,4 +1,4 @@
-/** What is for the connection to the next program only (RFC 9110, 7.6.1), besides what `Connection` names. */
+/** Headers that are only for the connection to the next program (RFC 9110, 7.6.1), besides those that `Connection` names. */
 const HOP_BY_HOP = new Set([
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
   ...["te", "trailer", "transfer-encoding", "upgrade"],
@@ -20,7 +20,7 @@ export function forwardedHeaders(rawHeaders: readonly string[]): string[] {
   return pairs.filter(({ lower }) => !dropped.has(lower)).flatMap(({ name, value }) => [name, value]);
 }
 
-/** The same with another value of a header, at its place; at the end if there is none. */
+/** Returns the headers with another value of one, at its place; at the end if there was none. */
 export function withHeader(headers: readonly string[], name: string, value: string): string[] {
   const others = headers.flatMap((text, at) => {
     const header = headers[at - (at % 2)] ?? "";

@@ -3,11 +3,11 @@ import type { Attempting } from "../gate.js";
 import type { Endpoint } from "../rules/decide.js";
 import type { KeptConnection } from "./server-connection.js";
 
-/** Where an HTTP connection came from. */
+/** Origin of an HTTP connection. */
 export interface HttpOrigin {
   attempting: Attempting;
   kept: KeptConnection;
-  /** Where it leads, if not to the proxy. */
+  /** The server it leads to; null if it leads to the proxy. */
   fixed: {
     endpoint: Endpoint;
     /** Whether the program speaks TLS, which ends here. */

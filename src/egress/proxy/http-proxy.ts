@@ -49,7 +49,7 @@ export class HttpProxy {
     this.#server.emit("connection", stream);
   }
 
-  /** For tunnels in which HTTP is spoken, plainly or in TLS that ends here. */
+  /** Serves tunnels in which HTTP is spoken, plainly or in TLS that ends here. */
   readonly serveHttp: ServeHttp = (stream, { attempting, endpoint, socket, isTls }) => {
     let ready: Socket | null = socket;
     const takeSocket = () => {

@@ -22,14 +22,14 @@ export type PreparedRequest =
       connection: ServerConnection;
       /** Connects once more, after a kept connection turned out to be closed. Null if that is not possible now. */
       reconnect(): Promise<ServerConnection | null>;
-      /** As they are sent: the path with its query, and names and values of headers in turn. */
+      /** Sent on in this form: the path with its query, and names and values of headers in turn. */
       path: string;
       headers: string[];
-      /** In place of the body of the program's request, if that has been read already. */
+      /** Replaces the body of the program's request, if that has been read already. */
       body: Buffer | null;
       rule: string;
       record: RecordAttempt;
-      /** What of an answer the program gets; null if it may not get it. */
+      /** The part of an answer that the program gets; null if it may not get any. */
       answer(incoming: IncomingMessage): MaskedAnswer | null;
     };
 
@@ -43,7 +43,7 @@ export async function prepareRequest(
 ): Promise<PreparedRequest> {
   const { attempting, fixed } = origin;
   const isTls = fixed?.isTls ?? false;
-  // What was in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
+  // A request that came in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
   const isForUpstream = isPlainHttp && !isTls;
   const method = request.method ?? "GET";
   const canary = gate.canaries?.findInTexts([method, request.url ?? "", ...request.rawHeaders]) ?? null;
@@ -64,7 +64,7 @@ export async function prepareRequest(
   });
   const shown = endpoint.port === (isTls ? 443 : 80) ? host : `${host}:${endpoint.port}`;
   const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
-  // Before anybody is asked about the host: an answer about a host is none about its requests.
+  // The request is judged before anybody is asked about the host: an answer about a host is none about its requests.
   const decision: RequestDecision =
     canary !== null
       ? { kind: "denied", denial: { kind: "canary", name: canary, isLeak: true } }
@@ -149,7 +149,7 @@ type OpenedConnection =
   | { kind: "open"; connection: ServerConnection; upstream: UpstreamProxy | null }
   | Exclude<Opened, { kind: "open" }>;
 
-/** In TLS, if the program speaks TLS. */
+/** Opens a connection; in TLS, if the program speaks TLS. */
 async function openFor(endpoint: Endpoint, opening: Opening): Promise<OpenedConnection> {
   const { gate, kept, fixed, mayBeKept } = opening;
   const ready = mayBeKept ? kept.takeFor(endpoint) : null;

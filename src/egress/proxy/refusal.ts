@@ -19,7 +19,7 @@ export function failure(errno: string, host: string): Refusal {
   return { status, outcome: "failed", text };
 }
 
-/** What a proxy between this machine and the internet said is the proxy's, and not the host's. */
+/** Names the upstream proxy if the failure is its answer, and not the host's. */
 function reasonOf(errno: string): string {
   const [, ofProxy] = /^PROXY_(.+)$/.exec(errno) ?? [];
   if (ofProxy === undefined) return errno;

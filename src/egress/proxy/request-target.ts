@@ -70,7 +70,7 @@ function isSameEndpoint(one: Endpoint, other: Endpoint): boolean {
   return isSameTarget(one.target, other.target) && one.port === other.port;
 }
 
-/** Only "chunked" by itself, or one length: on anything else two programs may disagree where a body ends. */
+/** Accepts only "chunked" by itself, or one length: on anything else two programs may disagree where a body ends. */
 function hasClearLength(request: IncomingMessage): boolean {
   const lengths = headerValues(request, "content-length");
   const encodings = headerValues(request, "transfer-encoding");

@@ -76,7 +76,7 @@ export class ServerConnection {
   }
 }
 
-/** By which the agent knows its only connection again. */
+/** Name by which the agent recognises its only connection. */
 const FIXED_NAME = { host: "server", port: 1 };
 
 /**
@@ -101,7 +101,7 @@ export class KeptConnection {
     else this.#connection = connection;
   }
 
-  /** For a request to this endpoint; null if there is none, or if the server has closed it. */
+  /** Takes the connection for a request to this endpoint; null if there is none, or if the server has closed it. */
   takeFor({ target, port }: Endpoint): ServerConnection | null {
     const kept = this.#connection;
     if (kept === null || kept.endpoint.port !== port || !isSameTarget(kept.endpoint.target, target))

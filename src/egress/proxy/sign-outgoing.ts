@@ -8,7 +8,7 @@ import type { SignedRequest } from "../secrets/aws/sign-request.js";
 interface Outgoing {
   gate: EgressGate;
   decision: Extract<RequestDecision, { kind: "allowed" }>;
-  /** On which the request is sent. */
+  /** Socket on which the request is sent. */
   socket: Socket;
   isTls: boolean;
   authority: string;
@@ -27,7 +27,7 @@ export async function signOutgoing(
   });
 }
 
-/** As it is recorded, for a request that could not be signed. */
+/** Recorded outcome for a request that could not be signed. */
 export function signingOutcome(
   signed: Exclude<SignedRequest, { kind: "signed" }>,
   name: string,

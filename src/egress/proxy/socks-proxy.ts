@@ -106,7 +106,7 @@ async function readRequest(read: Read): Promise<SocksRequest> {
   return { kind: "refused", denial: { kind: "malformed" }, host: shown, port, code: REPLY.notAllowed };
 }
 
-/** As text; null if it does not come, undefined for a kind of address that does not exist. */
+/** Reads the host as text; null if it does not come, undefined for a kind of address that does not exist. */
 async function readHost(read: Read, addressType: number | undefined): Promise<string | null | undefined> {
   if (addressType === 1) return (await read(4))?.join(".") ?? null;
   if (addressType === 3) {

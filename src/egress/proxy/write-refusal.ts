@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { dropRest, reset } from "../tunnel/join.js";
 import type { Refusal } from "./refusal.js";
 
-/** On a connection that has no response object: the tunnel or upgrade was not made, and nothing follows. */
+/** Writes to a connection that has no response object: the tunnel or upgrade was not made, and nothing follows. */
 export function writeRefusal(stream: Duplex, { status, outcome, text }: Refusal): void {
   if (stream.destroyed || !stream.writable) {
     reset(stream);

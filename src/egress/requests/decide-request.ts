@@ -2,7 +2,7 @@ import type { RequestRule, SourcedRule } from "../../policy/egress/egress-schema
 import { matchesPattern } from "./match-pattern.js";
 import type { ReadRequest } from "./read-request.js";
 
-/** For each source, its first rule that allows the request; null if one of the sources has none. */
+/** The first rule of each source that allows the request; null if one of the sources has none. */
 export function allowingRules(rules: readonly SourcedRule[], request: ReadRequest): RequestRule[] | null {
   const sources = [...new Set(rules.map(({ source = 0 }) => source))];
   const allowing = sources.flatMap((one) => {
@@ -15,7 +15,7 @@ export function allowingRules(rules: readonly SourcedRule[], request: ReadReques
   return allowing.length === sources.length ? allowing : null;
 }
 
-/** In each way in which the request may be read, the rule has to allow it. */
+/** The rule has to allow the request in each way in which it may be read. */
 function allowingRule(
   rules: readonly RequestRule[],
   { method, paths, queries }: ReadRequest,
@@ -33,7 +33,7 @@ function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["
   if (names.size !== query.length) return false;
   return query.every(({ name, value }) => {
     const pattern = Object.hasOwn(allowed, name) ? allowed[name] : undefined;
-    // In a value a slash is nothing special.
+    // A slash is nothing special in a value.
     return pattern !== undefined && matchesPattern(pattern.replaceAll(/\*+/g, "**"), value);
   });
 }

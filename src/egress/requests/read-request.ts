@@ -21,7 +21,7 @@ interface Ambiguous {
   what: string;
 }
 
-/** What some servers, and what is between them and the internet, take in place of the request's own method, path or host. */
+/** Headers and parameters that some servers, and some proxies in front of them, take in place of the request's own method, path or host. */
 const OVERRIDES: Readonly<Record<"method" | "path" | "host", ReadonlySet<string>>> = {
   method: new Set([
     ...["x-http-method-override", "x-http-method", "x-method-override", "x-original-method"],
@@ -87,7 +87,7 @@ export function plainHeaderName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, "-");
 }
 
-/** As frameworks read it from a parameter of this name. `method` by itself is often something else. */
+/** Whether frameworks read a method from a parameter of this name. `method` by itself is often something else. */
 function namesMethod({ name, value }: Parameter, method: string): boolean {
   const plain = plainHeaderName(name);
   if (plain === "-method" || OVERRIDES.method.has(plain)) return true;

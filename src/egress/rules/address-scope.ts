@@ -1,6 +1,6 @@
 import { BlockList, isIPv4 } from "node:net";
 
-/** What an address is for. Only public ones are reached without a rule that names them. */
+/** Kind of network that an address belongs to. Only public ones are reached without a rule that names them. */
 export type AddressScope =
   | "public"
   | "metadata"
@@ -10,10 +10,10 @@ export type AddressScope =
   | "multicast"
   | "reserved";
 
-/** In this order: the first one that has the address counts. */
+/** The first scope that has the address counts. */
 const SCOPES: readonly [AddressScope, readonly string[]][] = [
   [
-    // Where clouds answer with credentials: AWS and most others, AWS's containers, Alibaba, Azure, Oracle.
+    // Addresses at which clouds answer with credentials: AWS and most others, AWS's containers, Alibaba, Azure, Oracle.
     "metadata",
     [
       ...["169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "100.100.100.200/32"],

@@ -12,7 +12,7 @@ import type { Denial } from "./denial.js";
 import type { Target } from "./target.js";
 
 export interface EgressRule {
-  /** As it stands in the allow-list, for example `@npm`. */
+  /** Spelled as in the allow-list, for example `@npm`. */
   origin: string;
   pattern: HostPattern;
 }
@@ -28,7 +28,7 @@ export type TargetDecision =
 /** Asked only where it matters, because the answer takes as long as a short request. */
 export type OwnAddresses = () => readonly string[];
 
-/** The same answer for one decision, or for all of one change. */
+/** Asks once, and gives the same answer for one decision, or for all of one change. */
 export function onceAsked(ask: OwnAddresses): OwnAddresses {
   let answer: readonly string[] | null = null;
   return () => {

@@ -26,7 +26,7 @@ export type Denial =
   | { kind: "ambiguous"; what: string }
   /** `where` is null if the secret is not for this host at all. */
   | { kind: "secret"; name: string; where: string | null }
-  /** It is signed with the placeholder of a key of AWS, and cannot be signed with the key. */
+  /** The request is signed with the placeholder of a key of AWS, and cannot be signed with the key. */
   | { kind: "signing"; name: string; problem: SigningProblem }
   /** Requests to this host have to be seen, but are not HTTP/1 in a TLS connection that brig can end. */
   | { kind: "unreadable"; errno: string | null }

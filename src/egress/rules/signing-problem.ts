@@ -11,14 +11,14 @@ export type SigningProblem =
   | { kind: "signed-chunks" }
   /** The checksum of the body is needed, and the body has more bytes than are kept for it. */
   | { kind: "body"; maxBytes: number }
-  /** It may be signed as one path and sent as another. */
+  /** The request may be signed as one path and sent as another. */
   | { kind: "path" }
   /** The keys have expired, and others could not be read. */
   | { kind: "expired" }
-  /** It is there twice, or is not ASCII. */
+  /** The header is there twice, or is not ASCII. */
   | { kind: "header"; header: string };
 
-/** For the end of a sentence, with what to do instead. */
+/** Text for the end of a sentence, with what to do instead. */
 export function describeSigningProblem(problem: SigningProblem): string {
   switch (problem.kind) {
     case "in-url":

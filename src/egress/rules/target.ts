@@ -2,7 +2,7 @@ import { isIPv6 } from "node:net";
 import { isHostName } from "../../policy/hosts/host-pattern.js";
 import { normalAddress } from "../../policy/hosts/ip-range.js";
 
-/** What a program wants to reach, before anything is looked up. */
+/** The target that a program asks for, before anything is looked up. */
 export type Target = { kind: "name"; name: string } | { kind: "address"; address: string };
 
 /** Far more than a name may have, so that messages about malformed ones stay short. */
@@ -42,7 +42,7 @@ export function hostOf(target: Target): string {
   return target.kind === "name" ? target.name : target.address;
 }
 
-/** As it can stand in an allow-list. */
+/** Writes an endpoint in the syntax of an allow-list. */
 export function describeEndpoint({ target, port }: { target: Target; port: number }): string {
   const host = hostOf(target);
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;

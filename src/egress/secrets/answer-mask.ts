@@ -16,7 +16,7 @@ export class AnswerMask {
     return maskText(text, this.#texts);
   }
 
-  /** Also in other capitals: servers write names of headers as they like. */
+  /** Hides secrets also in other capitals: servers write names of headers as they like. */
   headerName(name: string): string {
     const shown = this.text(name);
     const lower = maskText(name.toLowerCase(), this.#inLowerCase);

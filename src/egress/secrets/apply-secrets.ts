@@ -33,7 +33,7 @@ export function applySecrets(
   return { kind: "applied", ...result };
 }
 
-/** Without TLS only if the secret says so: the port of a host does not tell what is spoken there. */
+/** Whether an endpoint may get a secret. Without TLS only if the secret says so: a host's port does not tell what is spoken there. */
 export function mayReceive(
   { hosts, plainHttp }: Pick<HeldSecret, "hosts" | "plainHttp">,
   endpoint: Endpoint,
@@ -65,7 +65,7 @@ function replaceInHeaders(
   return { headers: replaced, left: null };
 }
 
-/** Also in the Base64 of a user and password, as git and curl send them. */
+/** Replaces the placeholder, also in the Base64 of a user and password, as git and curl send them. */
 function exchange(value: string, { placeholder, value: secret }: HeldSecret): string {
   const [, scheme = "", encoded] = /^(basic +)([A-Za-z0-9+/]+=*)$/i.exec(value) ?? [];
   if (encoded === undefined) return value.replaceAll(placeholder, () => secret);

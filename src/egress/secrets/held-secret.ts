@@ -8,7 +8,7 @@ export interface HeldSecret {
   placeholder: string;
   /** Patterns as in an allow-list. */
   hosts: readonly string[];
-  /** In lower case. */
+  /** Names in lower case. */
   headers: readonly string[];
   /** Parameters of URLs. */
   query: readonly string[];
@@ -16,12 +16,12 @@ export interface HeldSecret {
   plainHttp: boolean;
 }
 
-/** Where keys are usually sent, if the secret does not say. */
+/** Headers in which keys are usually sent, for secrets that name none. */
 export const USUAL_HEADERS = [
   ...["authorization", "x-api-key", "api-key", "x-goog-api-key", "private-token", "x-auth-token"],
 ] as const;
 
-/** How keys of well-known services begin, which programs check. Longer ones come first. */
+/** Beginnings of keys of well-known services, which programs check. Longer ones come first. */
 const KNOWN_PREFIX =
   /^(?:sk-ant-[a-z0-9]+-|sk-proj-|sk-or-v1-|sk-|github_pat_|gh[opsur]_|glpat-|xox[abprs]-|npm_|pypi-|hf_|AIza|AKIA|ASIA)/;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";

@@ -5,15 +5,15 @@ import { plainHeaderName } from "../requests/read-request.js";
 import type { AnswerMask } from "./answer-mask.js";
 
 export interface MaskedAnswer {
-  /** What follows the status. */
+  /** Reason phrase, the text after the status. */
   reason: string;
   /** Names and values in turn. */
   headers: string[];
-  /** Through which the body passes, in this order. */
+  /** Streams through which the body passes, in this order. */
   through: Duplex[];
 }
 
-/** What servers answer to with a part, with what has changed, or with compression. */
+/** Headers that ask a server for a part, for changes only, or for compression. */
 const NOT_ASKED_FOR = [
   ...["accept-encoding", "range", "if-range", "request-range", "x-range", "x-ms-range", "a-im"],
   "sec-websocket-extensions",

@@ -23,7 +23,7 @@ export class MaskedOutput {
   /** Throws what the receiver has thrown. */
   take(data: Buffer, isStderr: boolean): unknown {
     this.#throwFailure();
-    // What came first on the other stream stays first, if it need not wait.
+    // Output that came first on the other stream is shown first, if it need not wait.
     this.#give(this.#streams[isStderr ? 0 : 1].early(), !isStderr);
     const shown = this.#streams[isStderr ? 1 : 0].push(data);
     clearTimeout(this.#timer);
@@ -35,7 +35,7 @@ export class MaskedOutput {
     return shown.length === 0 ? undefined : this.#deliver(shown, isStderr);
   }
 
-  /** When the command has ended. Throws what the receiver has thrown. */
+  /** Call this when the command has ended. Throws what the receiver has thrown. */
   end(): void {
     clearTimeout(this.#timer);
     this.#throwFailure();

@@ -4,7 +4,7 @@ import { SpelledSearch } from "./spelled/spelled-search.js";
 import { SpelledTexts } from "./spelled/spelled-texts.js";
 import { coverIn } from "./stream-mask.js";
 
-/** Of a secret that was cut. Shorter parts may be what all keys of a service begin with. */
+/** Shortest part of a cut secret that is hidden. Shorter parts may be what all keys of a service begin with. */
 const PART_MIN_CHARS = 12;
 /** Keys that expire are read anew every hour or so, and each secret makes every output slower. */
 const ADDED_MAX = 32;
@@ -32,7 +32,7 @@ export class SecretMask {
   }
 
   /**
-   * Also hides what is left of a secret where a text was cut, if it is half of it or more: tools cut long lines and
+   * Hides secrets, and what is left of one where a text was cut, if it is half of it or more: tools cut long lines and
    * long outputs.
    */
   text(text: string): string {
@@ -41,7 +41,7 @@ export class SecretMask {
     return shown.equals(Buffer.from(text)) ? text : shown.toString();
   }
 
-  /** As `text`. Returns a copy. */
+  /** Hides secrets like `text`. Returns a copy. */
   bytes(data: Uint8Array): Buffer {
     const shown = Buffer.from(data);
     new SpelledSearch(this.#hidden.beginnings, coverIn(shown)).scan(data);
@@ -59,7 +59,7 @@ interface Hidden {
   whole: SpelledTexts;
   /** Halves of secrets, and what follows of them. */
   beginnings: SpelledTexts;
-  /** For data whose bytes are in reverse order. */
+  /** Texts for data whose bytes are in reverse order. */
   ends: SpelledTexts;
 }
 

@@ -2,7 +2,7 @@ import { type OnFound, SpelledSearch } from "./spelled/spelled-search.js";
 import type { SpelledTexts } from "./spelled/spelled-texts.js";
 
 const STAR = "*".charCodeAt(0);
-/** So much of a secret's beginning may be shown while it is not known what follows. */
+/** Length of a secret's beginning that may be shown while it is not known what follows. */
 const EARLY_MAX_BYTES = 4;
 
 /** Masks a stream, piece by piece. Only bytes that may be the beginning of a secret wait for what follows. */
@@ -14,9 +14,9 @@ export class StreamMask {
   #waiting: Buffer = Buffer.alloc(0);
   /** The same bytes as they are shown. A secret that ends in them may be masked already. */
   #shown: Buffer = Buffer.alloc(0);
-  /** Where in the data of the search they begin. */
+  /** Position of the waiting bytes in the data of the search. */
   #from = 0;
-  /** How many of these were given early. */
+  /** Number of waiting bytes that were given early. */
   #given = 0;
 
   /** `current` says what is hidden at the moment. */
@@ -47,8 +47,8 @@ export class StreamMask {
   }
 
   /**
-   * Returns what waits, if it is too little to give a secret away: an echo or a prompt that happens to begin like one.
-   * What follows is masked all the same.
+   * Returns the waiting bytes, if they are too few to give a secret away: an echo or a prompt that happens to begin
+   * like one. What follows is masked all the same.
    */
   early(): Buffer {
     const most = Math.min(EARLY_MAX_BYTES, Math.floor(this.#texts.shortest / 4));
@@ -82,7 +82,7 @@ export class StreamMask {
 export function coverIn(shown: Buffer): OnFound {
   let [first, covered] = [0, 0];
   return (start, end) => {
-    // Of a form that has grown, only the rest is not covered yet.
+    // If a form has grown, only the rest is not covered yet.
     const isMore = start >= first && start <= covered;
     shown.fill(STAR, isMore ? covered : start, end);
     if (!isMore) first = start;

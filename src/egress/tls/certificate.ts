@@ -15,7 +15,7 @@ import {
 import { addressBytes } from "./address-bytes.js";
 
 export interface KeyPair extends webcrypto.CryptoKeyPair {
-  /** By which certificates refer to it. */
+  /** Id by which certificates refer to the key. */
   id: Uint8Array<ArrayBuffer>;
 }
 

@@ -17,7 +17,7 @@ interface ConnectOptions {
  * certificates takes longer than a connection.
  */
 export function trusting(authorities: readonly string[]): SecureContext {
-  // Without this option, Node trusts its own roots and those of NODE_EXTRA_CA_CERTS.
+  // Node trusts its own roots and those of NODE_EXTRA_CA_CERTS if this option is not given.
   return createSecureContext(authorities.length > 0 ? { ca: [...rootCertificates, ...authorities] } : {});
 }
 

@@ -12,11 +12,11 @@ const MAX_CONTEXTS = 256;
 
 /** The certificate authority of one sandbox, which only this sandbox is told to trust. */
 export class SessionAuthority {
-  /** In PEM. */
+  /** Certificate in PEM. */
   readonly certificate: string;
   readonly #name: string;
   readonly #signer: KeyPair;
-  /** Of all servers: making a key takes longer than signing. */
+  /** Shared by the certificates of all servers: making a key takes longer than signing. */
   readonly #keys: KeyPair;
   readonly #contexts = new Map<string, Promise<SecureContext>>();
 
@@ -37,7 +37,7 @@ export class SessionAuthority {
     });
   }
 
-  /** What a server needs to answer as this name or address. */
+  /** The TLS context with which a server answers as this name or address. */
   async contextFor(host: string): Promise<SecureContext> {
     const known = this.#contexts.get(host) ?? this.#make(host);
     // Last in the map is what was used last.

@@ -9,7 +9,7 @@ const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const ENCRYPTED_CLIENT_HELLO = 0xfe0d;
-/** Of one message: greetings with keys of post-quantum algorithms have 2 KB. */
+/** Limit for one message: greetings with keys of post-quantum algorithms have 2 KB. */
 export const CLIENT_HELLO_MAX_BYTES = 32_768;
 
 /** Reads the name of the server from the first bytes of a TLS connection (RFC 8446, RFC 6066). */

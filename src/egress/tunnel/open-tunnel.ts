@@ -7,7 +7,7 @@ import { hostOf } from "../rules/target.js";
 import { join, reset } from "./join.js";
 import { judgeOpening } from "./opening.js";
 
-/** How the protocol by which a tunnel was asked for answers. */
+/** Answers in the protocol by which a tunnel was asked for. */
 interface TunnelAnswers {
   accepted(): void;
   denied(denial: Denial): void;
@@ -40,7 +40,7 @@ export async function openTunnel(
   { gate, attempting, answers, serveHttp }: TunnelRequest,
 ): Promise<void> {
   const record = gate.begin(attempting, { host: hostOf(endpoint.target), port: endpoint.port });
-  // Its error is seen by what reads from it; before and after, the closing is enough.
+  // An error is seen by what reads from the stream; before and after, the closing is enough.
   inside.on("error", () => undefined);
   const opened = await gate.open(endpoint, attempting);
   if (opened.kind !== "open") {
@@ -74,7 +74,7 @@ export async function openTunnel(
     return await record({ kind: "denied", denial: { kind: "unreadable", errno: accepted.errno } });
   }
   if (opening.kind === "pass") {
-    // What is in TLS cannot be seen.
+    // Data in TLS cannot be inspected here.
     if (!opening.isTls)
       gate.canaries?.watch(inside, (name) => {
         cut = { kind: "canary", name, isLeak: true };

@@ -5,7 +5,7 @@ import { describeOsError, isFileError, osErrors, osErrorText } from "../../tools
 import { toFileUri } from "../wire/file-uri.js";
 import { listAtMost } from "./bounded-list.js";
 
-/** Which part of a tree a client asks for. The entries of the root have depth 0. */
+/** The part of a tree that a client asks for. The entries of the root have depth 0. */
 export interface WalkOptions {
   maxDepth: number;
   /** At most this many directories are listed. */

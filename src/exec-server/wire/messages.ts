@@ -13,7 +13,7 @@ export interface RpcRequest {
 export type IncomingMessage =
   | RpcRequest
   | { kind: "notification"; method: string }
-  /** Nothing that the client may send; `id` is the one that the error is answered under. */
+  /** A message that the client may not send; `id` is the one that the error is answered under. */
   | { kind: "invalid"; id: RequestId; reason: string };
 
 /** The id of an error that answers no request, as Codex's own server has it. */

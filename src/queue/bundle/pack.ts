@@ -12,7 +12,7 @@ import type { StoredFile } from "../store/object-store.js";
 /** A part of what is packed: listed files below a directory. */
 export interface PackedTree {
   root: string;
-  /** Where they are in the archive; empty for its root. */
+  /** Path of the entries in the archive; empty for its root. */
   at: string;
   entries: Iterable<TreeEntry>;
 }
@@ -32,7 +32,7 @@ export async function pack(
       done(null, chunk);
     },
   });
-  // What is packed is read soon, over a network that is slower than the first level of compression.
+  // The archive is read soon, over a network that is slower than the first level of compression.
   const gzip = createGzip({ level: 1 });
   await pipeline(streamTar(entries), gzip, measured, createWriteStream(file, { flags: "wx" }), { signal });
   return { path: file, sizeBytes, sha256: hash.digest("hex"), signal };
@@ -94,7 +94,7 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-/** Not more than was announced, even if the file has grown meanwhile. */
+/** Reads no more than was announced, even if the file has grown meanwhile. */
 async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   if (sizeBytes > 0) yield* createReadStream(path, { end: sizeBytes - 1 });
 }

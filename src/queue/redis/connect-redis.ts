@@ -76,7 +76,7 @@ function unreachable(address: RedisAddress, error: Error): BrigError {
       : usesTls
         ? "is it running, and does --redis-ca name the certificate that signed its own?"
         : `is it running?${password === undefined ? "" : " If it wants TLS, use rediss://"}`,
-    // Not the error of the client, which has the password among its fields.
+    // The client's own error is not used, since it has the password among its fields.
     cause: new Error(reasonOf(error)),
   });
 }

@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 
-/** Where a Redis server is, and what it asks for. */
+/** Address of a Redis server, and the credentials it asks for. */
 export interface RedisAddress {
   host: string;
   port: number;
@@ -45,7 +45,7 @@ export function readRedisAddress(
   };
 }
 
-/** For messages: without user and password. */
+/** The address for messages, without user and password. */
 export function shownAddress({ host, port, database, usesTls }: RedisAddress): string {
   const name = host.includes(":") ? `[${host}]` : host;
   return `${usesTls ? "rediss" : "redis"}://${name}:${port}${database === 0 ? "" : `/${database}`}`;

@@ -37,7 +37,7 @@ export interface QueueStatus {
     ended: number;
     /** Attempts whose results the submitter has. */
     done: number;
-    /** Those of them that the infrastructure ended. */
+    /** Number of these attempts that the infrastructure ended. */
     failed: number;
   }[];
 }
@@ -70,7 +70,7 @@ async function runningAttempts(queue: AttemptQueue): Promise<RunningAttempt[]> {
   for (const jobId of await queue.jobs.getRanges(["active"])) {
     const job = await queue.find(jobId);
     const parsed = attemptJobSchema.safeParse(job?.data);
-    // It has ended meanwhile, or is not brig's.
+    // Such a job has ended meanwhile, or is not brig's.
     if (job === null || !parsed.success || job.finishedOn !== undefined) continue;
     const { run, task, attempt } = parsed.data;
     found.push({

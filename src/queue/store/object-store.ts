@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 
 export interface ObjectStore {
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string;
   /** Puts a file under a name, whole or not at all. "present": there was one already, and it stays. */
   put(key: string, object: StoredFile): Promise<"stored" | "present">;

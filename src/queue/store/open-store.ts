@@ -7,7 +7,7 @@ import { S3Store } from "./s3-store.js";
 export interface OpenStoreOptions {
   /** Relative directories begin here. */
   cwd: string;
-  /** For a bucket: the usual `AWS_…` variables. */
+  /** Variables for a bucket: the usual `AWS_…` ones. */
   variables: Readonly<Record<string, string | undefined>>;
 }
 

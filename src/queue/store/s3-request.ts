@@ -6,7 +6,7 @@ import { AwsV4Signer } from "aws4fetch";
 
 /** A bucket, and who asks for it. */
 export interface S3Server {
-  /** Without a slash at its end. */
+  /** URL without a slash at its end. */
   bucketUrl: string;
   region: string;
   accessKeyId: string;
@@ -19,7 +19,7 @@ export interface S3Request {
   key: string;
   headers?: Record<string, string> | undefined;
   body?: (() => Readable) | undefined;
-  /** In hex; needed with a body. */
+  /** Checksum in hex; needed with a body. */
   bodySha256?: string | undefined;
   signal?: AbortSignal | undefined;
 }

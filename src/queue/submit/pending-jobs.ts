@@ -10,7 +10,7 @@ const LOOK_AGAIN_MS = 3000;
 const LOOKS_AT_ONCE = 32;
 const CLOSE_MS = 1000;
 
-/** Where a job is. "lost": several workers in turn have gone away while they ran it. "missing": Redis does not have it. */
+/** End of a job. "lost": several workers in turn have gone away while they ran it. "missing": Redis does not have it. */
 export type JobEnd = JobOutcome | { kind: "lost"; reason: string } | { kind: "missing" };
 
 interface Pending {
@@ -72,7 +72,7 @@ export class PendingJobs implements AsyncDisposable {
     if (job === null) return { kind: "missing" };
     if (job.finishedOn === undefined) return null;
     if (job.failedReason !== undefined) return { kind: "lost", reason: job.failedReason };
-    // What no worker of this version has written is run again.
+    // A job whose outcome no worker of this version has written is run again.
     return (
       jobOutcomeSchema.safeParse(job.returnvalue).data ?? { kind: "lost", reason: "its end is not readable" }
     );

@@ -88,7 +88,7 @@ export class QueueRunner implements AttemptRunner, AsyncDisposable {
     clearInterval(this.#timer);
   }
 
-  /** Only now, since the folder is the run's once its first attempt runs. */
+  /** Opens the run only now, since the folder belongs to it once its first attempt runs. */
   async #open(): Promise<Run> {
     const { folder, host, queue, spec, store } = this.#options;
     const id = await runIdentity(folder);

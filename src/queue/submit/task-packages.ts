@@ -15,7 +15,7 @@ export interface TaskPackagesOptions {
   /** The directory or the file that each task was read from, by its name. */
   origins: ReadonlyMap<string, string>;
   store: ObjectStore;
-  /** For archives that are being made. */
+  /** Folder for archives that are being made. */
   folder: string;
   signal: AbortSignal;
 }
@@ -77,7 +77,7 @@ export class TaskPackages {
     return { trees, path };
   }
 
-  /** What the reader of the task has refused is not here; other files that cannot travel belong to no task. */
+  /** Files that the reader of the task has refused do not occur here; other files that cannot travel belong to no task. */
   async #tree(root: string, at: string): Promise<PackedTree> {
     const notes = new TaskNotes(root);
     const tree = await listTaskFiles(root, { notes, signal: this.#options.signal });

@@ -37,7 +37,7 @@ export class FetchedTasks {
     this.#options = options;
   }
 
-  /** Its files stay until it is disposed of. Errors: `store.failed`, and `task.invalid` for a task that is another one here. */
+  /** A task's files stay until it is disposed of. Errors: `store.failed`, and `task.invalid` for a task that is another one here. */
   async take(job: AttemptJob): Promise<{ task: Task } & AsyncDisposable> {
     const id = idOf(job.package);
     const used = this.#packages.get(id) ?? { tasks: this.#fetch(job.package), users: 0 };

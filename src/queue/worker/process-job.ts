@@ -26,7 +26,7 @@ export interface JobContext {
   settings: RunSettings;
   /** Exists. The folder of the attempt is made in it, and removed. */
   folder: string;
-  /** Its reason is an `AttemptInterruption`. */
+  /** Aborted with an `AttemptInterruption` as its reason. */
   signal: AbortSignal;
   onStage: (stage: AttemptStage) => void;
   /** Whether the attempt is still this worker's. */

@@ -16,7 +16,7 @@ export interface RunSettingsOptions {
   openRunner: (spec: RunSpec) => Promise<AttemptRunner>;
 }
 
-/** What runs the attempts of each run, opened once. */
+/** Runners for the attempts of each run, opened once. */
 export class RunSettings {
   readonly #options: RunSettingsOptions;
   readonly #runners = new Map<string, Promise<AttemptRunner>>();

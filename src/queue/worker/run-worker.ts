@@ -16,9 +16,9 @@ import type { AttemptEnding, WorkerEvent } from "./worker-event.js";
 import { openWorkerFolder } from "./worker-folder.js";
 
 export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner"> {
-  /** Of this machine, for people. */
+  /** Name of this machine, for people. */
   host: string;
-  /** How many attempts run at a time. */
+  /** Number of attempts that run at a time. */
   slots: number;
   /** A worker that is not heard of for so long loses its attempts to others. */
   leaseMs: number;
@@ -39,7 +39,7 @@ export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner">
 const MAX_TAKE_OVERS = 3;
 const HEARTBEAT_MS = 5000;
 const LOOK_FOR_CANCELS_MS = 1000;
-/** How long the queue may take to hear the last of a worker that is to end at once. */
+/** Time that the queue may take to hear the last of a worker that is to end at once. */
 const LAST_WORDS_MS = 10_000;
 
 /** Runs attempts until it is drained. */
@@ -61,7 +61,7 @@ class QueueWorker {
   readonly #tasks: FetchedTasks;
   readonly #settings: RunSettings;
   readonly #running = new Map<string, Running>();
-  /** What is done here for attempts. The queue need not hear of it. */
+  /** Work on attempts that is under way here. The queue need not hear of it. */
   readonly #working = new Set<Promise<AttemptEnding>>();
   readonly #startedAt = new Date().toISOString();
   #worker: Worker<AttemptJob, JobOutcome> | null = null;
@@ -182,7 +182,7 @@ class QueueWorker {
       case "cancelled":
         return { kind: "cancelled", worker: this.#name };
       case "returned":
-        // So that this worker does not take it again.
+        // Closing keeps this worker from taking the job again.
         void this.#worker?.close();
         await job.moveToWait(token);
         throw new WaitingError();

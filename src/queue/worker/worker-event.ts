@@ -6,13 +6,13 @@ interface WorkerAttempt {
   attempt: number;
 }
 
-/** How an attempt ended for this worker. */
+/** Ending of an attempt for this worker. */
 export type AttemptEnding =
   | { kind: "finished"; status: AttemptResult["status"]; reward: number | null }
   /** Another worker had put its result into the store before. */
   | { kind: "known" }
   | { kind: "cancelled" }
-  /** It waits in the queue again, since this worker is stopping. */
+  /** The attempt waits in the queue again, since this worker is stopping. */
   | { kind: "returned" }
   /** Another worker has taken it over, because this one had not been heard of for too long. */
   | { kind: "taken-over" }

@@ -16,7 +16,7 @@ export async function openWorkerFolder(parent: string): Promise<WorkerFolder> {
   for (const name of await readdir(parent)) {
     const [, host, pid] = /^worker-(.+)\.([0-9]{1,10})\.[^.]+$/.exec(name) ?? [];
     if (host !== processes.host || processes.isAlive(Number(pid))) continue;
-    // Those of another user stay.
+    // Folders of another user cannot be removed, and stay.
     await rm(join(parent, name), { recursive: true, force: true }).catch(() => undefined);
   }
   const path = await mkdtemp(join(parent, `worker-${processes.host}.${process.pid}.`));

@@ -9,13 +9,13 @@ import { type Estimate, meanDifference } from "../statistics/mean-interval.js";
 import { type Change, compareTasks, type TaskComparison } from "./compare-tasks.js";
 
 export interface RunComparison {
-  /** Also tasks that only one of the runs has, and those that have changed. */
+  /** Differences of settings. Includes tasks that only one of the runs has, and those that have changed. */
   settings: SettingDifference[];
-  /** Of the tasks that both runs have a score of, and of those that they have not. */
+  /** Number of tasks by kind of change, including tasks that do not have a score in both runs. */
   counts: Record<Change, number>;
-  /** How much the mean reward differs over the tasks with a score in both; null if there are none. */
+  /** Difference of the mean rewards over the tasks with a score in both; null if there are none. */
   difference: Estimate | null;
-  /** How likely as uneven a split of the flipped tasks is by chance: McNemar's exact test. */
+  /** Probability that chance alone splits the flipped tasks as unevenly: McNemar's exact test. */
   chance: number;
   tasks: TaskComparison[];
 }

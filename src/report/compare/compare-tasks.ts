@@ -1,10 +1,10 @@
-/** What is compared of an attempt. The reward is null for one without a score. */
+/** The compared part of an attempt. The reward is null for one without a score. */
 export interface ComparedAttempt {
   task: string;
   reward: number | null;
 }
 
-/** What a run made of a task. Only attempts with a reward count. */
+/** Result of a run for a task. Only attempts with a reward count. */
 export interface TaskScore {
   attempts: number;
   scored: number;

@@ -4,7 +4,7 @@ import { passKindText } from "../summary/pass-text.js";
 import type { Summary } from "../summary/summary.js";
 import { problemOf } from "./problem.js";
 
-/** What a report of tests shows of an attempt that did not pass. */
+/** Longest text that a report of tests shows of an attempt that did not pass. */
 const MAX_TEXT_LENGTH = 4000;
 const MAX_TITLE_LENGTH = 200;
 
@@ -47,7 +47,7 @@ function testCase(result: AttemptResult): string {
   return `${start}>\n      <${element} type="${escaped(type)}" message="${title}">${text}</${element}>\n    </testcase>\n`;
 }
 
-/** How it passed, and what that rests on besides the work. */
+/** Names the kind of a pass, and the things besides the work that it rests on. */
 function passElements(result: AttemptResult, kind: PassKind): string {
   const properties = `      <properties><property name="pass" value="${kind}"/></properties>\n`;
   const paths = passRestsOn(result);
@@ -70,7 +70,7 @@ const entities: Record<string, string> = {
   "\t": "&#9;",
 };
 
-/** For texts and attributes. What XML 1.0 does not allow becomes a visible sign, since no escape for it exists. */
+/** Escapes texts and attributes. What XML 1.0 does not allow becomes a visible sign, since no escape for it exists. */
 function escaped(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, visibleSign)

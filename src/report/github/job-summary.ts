@@ -46,7 +46,7 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   return [line(heads), `|${heads.map(() => " --- |").join("")}`, ...rows.map(line)];
 }
 
-/** As text: Markdown and HTML see no punctuation that means something to them, and a cell stays one. */
+/** Escapes text: Markdown and HTML see no punctuation that means something to them, and a cell stays one. */
 function markdown(text: string): string {
   return text
     .slice(0, MAX_NAME_LENGTH)

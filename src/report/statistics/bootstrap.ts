@@ -2,14 +2,14 @@ import { randomNumbers } from "../../lib/random/random-numbers.js";
 import { type Estimate, mean, meanReward, withoutSpread } from "./mean-interval.js";
 
 const RESAMPLES = 2000;
-/** Of more tasks the means are as good as normally distributed, and resampling them takes seconds. */
+/** Number of tasks above which the means are as good as normally distributed, and resampling would take seconds. */
 const MOST_RESAMPLED = 1000;
 const SEED = 20_260_101;
 
 /**
- * The mean of a number for each task, with a percentile interval over resampled tasks; null without tasks.
- * Where all tasks have the same number, resampling finds no spread, and it is Wilson's interval; of very many tasks it is
- * Student's.
+ * Mean of a number for each task, with a percentile interval over resampled tasks; null without tasks. If all tasks
+ * have the same number, resampling finds no spread, and the interval is that of Wilson; for very many tasks it is that
+ * of Student.
  */
 export function bootstrapMean(numbers: readonly number[]): Estimate | null {
   if (numbers.length === 0) return null;

@@ -14,13 +14,13 @@ export function mcnemar({ gained, lost }: { gained: number; lost: number }): num
   return Math.min(1, 2 * tail);
 }
 
-/** With continuity correction; for numbers whose exact probabilities would underflow. */
+/** Approximates the probability, with continuity correction, for numbers whose exact probabilities would underflow. */
 function normalApproximation(gained: number, lost: number): number {
   const z = Math.max(0, Math.abs(gained - lost) - 1) / Math.sqrt(gained + lost);
   return Math.min(1, 2 * upperTail(z));
 }
 
-/** Of the normal distribution: Abramowitz and Stegun 7.1.26, to seven digits. */
+/** Upper tail of the normal distribution: Abramowitz and Stegun 7.1.26, to seven digits. */
 function upperTail(z: number): number {
   const x = z / Math.SQRT2;
   const t = 1 / (1 + 0.3275911 * x);

@@ -45,12 +45,12 @@ export function mean(numbers: readonly number[]): number {
   return sumOf(numbers) / numbers.length;
 }
 
-/** In the order of size, so that rounding gives the same sum in whatever order the numbers come. */
+/** Adds in the order of size, so that rounding gives the same sum in whatever order the numbers come. */
 function sumOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b).reduce((sum, number) => sum + number, 0);
 }
 
-/** Of the mean; null for fewer than two numbers. */
+/** Standard error of the mean; null for fewer than two numbers. */
 function standardError(numbers: readonly number[]): number | null {
   if (numbers.length < 2) return null;
   const middle = mean(numbers);

@@ -1,7 +1,7 @@
 import { bootstrapMean } from "./bootstrap.js";
 import type { Estimate } from "./mean-interval.js";
 
-/** How many attempts at a task have a score, and how many of those passed. */
+/** Number of attempts at a task with a score, and number of those that passed. */
 export interface TaskPasses {
   scored: number;
   passed: number;
@@ -13,13 +13,13 @@ export interface PassEstimates {
   passAt: Estimate;
   /** The chance that all k attempts at a task pass. */
   passAll: Estimate;
-  /** Those with at least k scored attempts, over which the chances are taken. */
+  /** Number of tasks with at least k scored attempts, over which the chances are taken. */
   tasks: number;
 }
 
 const usualNumbers = [1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100];
 
-/** By default for the usual numbers k up to the most attempts that a task has, and for that one. */
+/** Estimates for numbers k. Default: the usual ones up to the most attempts that a task has, and that one. */
 export function passEstimates(
   tasks: readonly TaskPasses[],
   wanted: readonly number[] = numbersUpTo(tasks),

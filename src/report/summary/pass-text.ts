@@ -1,6 +1,6 @@
 import { type PassKind, passKinds } from "../../runs/results/attempt-outcome.js";
 
-/** As in "2 shared, resting on changes outside of the work". */
+/** Texts as in "2 shared, resting on changes outside of the work". */
 const kindTexts: Readonly<Record<PassKind, string>> = {
   separate: "separate",
   shared: "shared and clean",
@@ -8,7 +8,7 @@ const kindTexts: Readonly<Record<PassKind, string>> = {
   "shared-unconfirmed": "shared, not confirmed",
 };
 
-/** For a table. */
+/** Texts for a table. */
 const shortTexts: Readonly<Record<PassKind, string>> = {
   separate: "separate",
   shared: "shared",

@@ -63,5 +63,5 @@ export const summarySchema = z.strictObject({
     }),
   ),
 });
-/** What a run gave, as in `summary.json`. */
+/** Summary of a run, as in `summary.json`. */
 export type Summary = z.infer<typeof summarySchema>;

@@ -12,7 +12,7 @@ export interface AdmissionOptions {
   onWait?: ((shortage: Shortage) => void) | undefined;
 }
 
-/** How often the machine is measured while somebody waits. */
+/** How often the machine is measured while an attempt waits. */
 const measureEveryMs = 1000;
 /** After this time an attempt's memory shows in what the kernel says is available. */
 const youngMs = 30_000;

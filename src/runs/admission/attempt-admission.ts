@@ -26,9 +26,9 @@ export interface AdmittedAttempt {
 export type BatchWait =
   /** The next attempt needs so much of it, and so much is left: processors, or bytes. */
   | { kind: "room"; resource: "cpus" | "memory" | "disk"; needed: number; left: number }
-  /** So many of the last attempts failed because of the engine, which is asked again after this time. */
+  /** This number of the last attempts failed because of the engine, which is asked again after `forMs`. */
   | { kind: "engine"; failed: number; outcomes: number; forMs: number; message: string | null }
-  /** So many attempts in a row failed because of the model's endpoint; one tries it again after this time. 0: one does now. */
+  /** This number of attempts in a row failed because of the model's endpoint; one tries it again after `forMs`. 0: one does now. */
   | { kind: "model"; failed: number; forMs: number; message: string };
 
 export interface AttemptAdmissionOptions {
@@ -95,7 +95,7 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
   };
 }
 
-/** What the end of an attempt says about the model's endpoint. */
+/** Finds out from the end of an attempt whether the model's endpoint works. */
 function modelOutcome(result: AttemptResult | null): ModelOutcome {
   if (result === null || result.status === "cancelled") return { kind: "unknown" };
   const { failure, usage } = result;
@@ -119,16 +119,16 @@ export async function requireRoomFor(
 }
 
 function waitForRoom(shortage: Shortage): BatchWait | null {
-  // As many attempts as may run at once are no reason to say anything.
+  // A full set of running attempts is normal and not worth a message.
   if (shortage.kind === "concurrency") return null;
   const { kind: resource, needed, left } = shortage;
   return { kind: "room", resource, needed, left };
 }
 
 const MEBIBYTE = 1024 ** 2;
-/** What brig, a shell and a small program need where a task says nothing. */
+/** Memory for brig, a shell and a small program, assumed where a task says nothing. */
 const LEAST_MEMORY_MB = 256;
-/** What a task may use of the disk at most says little about what its attempts do use. */
+/** A task's limit for the disk says little about how much of it the attempts use, so no more than this is assumed. */
 const MOST_DISK_MB = 1024;
 
 /** The larger of what the agent's container and the verifier's need: they do not run at the same time. */

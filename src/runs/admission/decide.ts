@@ -1,6 +1,6 @@
 import type { Machine } from "./machine.js";
 
-/** What an attempt may use at most of the machine. */
+/** The most that an attempt may use of the machine. */
 export interface Need {
   cpus: number;
   memoryBytes: number;
@@ -10,7 +10,7 @@ export interface Need {
 export interface AdmissionRules {
   /** The most attempts that run at once. */
   maxAtOnce: number;
-  /** How many processors may be promised for each that there is: attempts mostly wait for their models. */
+  /** How many processors may be promised for each that exists: attempts mostly wait for their models. */
   cpuOvercommit: number;
   /** Left for everything else on the machine. */
   reservedMemoryBytes: number;
@@ -26,7 +26,7 @@ export const standardRules: Omit<AdmissionRules, "maxAtOnce"> = {
 /** An attempt that was admitted. */
 export interface Admitted {
   need: Need;
-  /** What it was admitted for may not show in the machine's memory yet. */
+  /** Whether the memory it was admitted for may not show in the machine's measured use yet. */
   isYoung: boolean;
 }
 
@@ -57,7 +57,7 @@ export function findShortage(
   return null;
 }
 
-/** What the whole machine lacks for an attempt, even with nothing else on it; null if it can run. */
+/** Resources that even an otherwise idle machine lacks for an attempt; null if the attempt can run. */
 export function findExcess(need: Need, machine: Pick<Machine, "cpus" | "memoryBytes">): Shortage | null {
   if (need.cpus > machine.cpus) return { kind: "cpus", needed: need.cpus, left: machine.cpus };
   if (need.memoryBytes > machine.memoryBytes)

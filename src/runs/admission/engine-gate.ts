@@ -3,7 +3,7 @@ import { SharedWork } from "../../lib/time/shared-work.js";
 
 export interface EngineGateOptions {
   clock: Clock;
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   random: () => number;
   /** Asks the engine something small; rejects if it does not work. */
   probe: (signal: AbortSignal) => Promise<void>;
@@ -14,7 +14,7 @@ export interface EngineGateOptions {
 }
 
 export interface EngineGateLimits {
-  /** Only outcomes of this last time count. */
+  /** Length of the time before now whose outcomes count. */
   windowMs: number;
   /** Fewer outcomes than these say nothing. */
   minOutcomes: number;
@@ -36,7 +36,7 @@ export interface EnginePause {
   forMs: number;
   failed: number;
   outcomes: number;
-  /** What the last failure that speaks against the engine said, or the probe's. */
+  /** Message of the probe, or of the last failure that speaks against the engine. */
   cause: string | null;
 }
 

@@ -1,13 +1,13 @@
 import { freeSpace, isThisMachine, readMeminfo } from "../../docker/disk/this-machine.js";
 import type { Engine } from "../../docker/engine-types.js";
 
-/** What the engine's machine has, and what is left of it. */
+/** Resources of the machine that the engine runs on, and what is left of them. */
 export interface Machine {
   cpus: number;
   memoryBytes: number;
-  /** What programs can use without swapping; null if the engine is on another machine. */
+  /** Memory that programs can use without swapping; null if the engine is on another machine. */
   availableMemoryBytes: number | null;
-  /** Of the file system with the engine's images and containers; null if the engine is on another machine. */
+  /** Free space on the file system with the engine's images and containers; null if the engine is on another machine. */
   freeDiskBytes: number | null;
 }
 

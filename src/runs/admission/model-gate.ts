@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/time/clock.js";
 
 export interface ModelGateOptions {
   clock: Clock;
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   random: () => number;
   /** Called when nothing starts any more, and with each next try. */
   onPause?: ((pause: ModelPause) => void) | undefined;
@@ -13,15 +13,15 @@ export interface ModelGateOptions {
 
 /** Why nothing starts at the moment. */
 export interface ModelPause {
-  /** So many attempts in a row failed because of the endpoint. */
+  /** How many attempts in a row failed because of the endpoint. */
   failed: number;
-  /** When one attempt tries it again; 0: one does now. */
+  /** Time until one attempt tries the endpoint again; 0 if one is trying it now. */
   forMs: number;
-  /** What the last of them said. */
+  /** Message of the last failure. */
   cause: string;
 }
 
-/** What an attempt that has ended says about the endpoint. "unknown": it never asked it, or was cancelled. */
+/** What an ended attempt shows about the endpoint. "unknown": it never asked the endpoint, or was cancelled. */
 export type ModelOutcome = { kind: "answered" | "unknown" } | { kind: "failed"; cause: string };
 
 /** Leave to start one attempt. Its end has to be told. */
@@ -29,7 +29,7 @@ export interface ModelTurn {
   ended(outcome: ModelOutcome): void;
 }
 
-/** So many failures in a row are no accident of single attempts. */
+/** This many failures in a row are no accident of single attempts. */
 const FAILED_IN_A_ROW = 5;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 300_000;
@@ -61,7 +61,7 @@ export class ModelGate {
     }
     return {
       ended: (outcome) => {
-        // Those that started before a pause say nothing about the time since.
+        // Attempts that started before a pause say nothing about the time since.
         if (this.#pause === null) this.#note(outcome);
       },
     };

@@ -2,9 +2,9 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import type { AttemptUsage } from "../results/attempt-result.js";
 
-/** What works on a task. */
+/** An agent that works on tasks. */
 export interface AttemptAgent {
-  /** Part of the settings of a run: "model", "oracle", "nop", "scripted", "cheat:NAME", "command". */
+  /** Recorded in the settings of a run: "model", "oracle", "nop", "scripted", "cheat:NAME", "command". */
   readonly name: string;
   /** Null for an agent without a model. */
   readonly model: string | null;
@@ -19,20 +19,20 @@ export interface AgentWork {
   step: TaskStep;
   /** The agent's container, open until the agent has ended. */
   sandbox: Sandbox;
-  /** Where commands start in it. */
+  /** Directory in which commands start. */
   cwd: string;
   /** Aborted when the time is over, with a `turn.timed-out`, or when the run is interrupted. */
   signal: AbortSignal;
-  /** When the agent's time is over; null for no limit. */
+  /** Time at which the agent is stopped; null for no limit. */
   deadline: Date | null;
   budget: { maxTurns: number | null; maxTokens: number | null; maxCostUsd: number | null };
-  /** For files of the agent: session, trajectory, output. */
+  /** Folder for files of the agent: session, trajectory, output. */
   folder: string;
 }
 
 export interface AgentOutcome {
   ending: "completed" | "failed" | "timed-out" | "limit" | "not-run";
-  /** Its last words, or why it failed; null for none. */
+  /** Last words of the agent, or the reason for its failure; null for none. */
   message: string | null;
   usage: AttemptUsage;
   /** Files that it wrote, relative to the attempt's folder. */

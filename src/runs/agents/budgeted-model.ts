@@ -16,7 +16,7 @@ export class BudgetedModel {
   usage: TokenUsage = noUsage;
   /** Why no further request is made; null while there may be more. */
   exhausted: string | null = null;
-  /** In US dollars; null once the cost of any request is unknown. */
+  /** Cost in US dollars; null once the cost of any request is unknown. */
   costUsd: number | null = 0;
   readonly #budget: AgentWork["budget"];
 

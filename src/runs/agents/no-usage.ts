@@ -1,6 +1,6 @@
 import type { AttemptUsage } from "../results/attempt-result.js";
 
-/** What an agent without a model uses. */
+/** Usage of an agent without a model. */
 export const noUsage: Readonly<AttemptUsage> = {
   inputTokens: 0,
   cachedInputTokens: 0,

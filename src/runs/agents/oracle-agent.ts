@@ -19,7 +19,7 @@ export function oracleAgent(): AttemptAgent {
     model: null,
     run: async (work) => {
       const { solution } = work.step;
-      // Without the solution of a later step, the work on this one is of no use.
+      // The solution of this step is of no use if a later step has none.
       if (solution === null || work.task.steps.some((step) => step.solution === null))
         throw noSolution(work.task);
       return await solve(work, solution);
@@ -52,7 +52,7 @@ async function solve(work: AgentWork, solution: TaskSolution): Promise<AgentOutc
   }
 }
 
-/** What SWE-bench's own harness tries, in its order. */
+/** The commands of SWE-bench's own harness, in its order. */
 const APPLY = `
 git apply --verbose "$0" && exit 0
 git apply --verbose --3way "$0" && exit 0

@@ -1,19 +1,19 @@
 import { basename, posix } from "node:path";
 import type { TaskArtifact } from "../../tasks/task.js";
 
-/** Where an agent may always leave files for the verifier. */
+/** Directory in which an agent may always leave files for the verifier. */
 const PUBLISH_DIRECTORY = "/logs/artifacts";
 
-/** What the verifier's own files and the kernel's are never overwritten with. */
+/** Directories of the verifier and of the kernel, which artifacts never overwrite. */
 const RESERVED = ["/logs/verifier", "/tests", "/solution", "/proc", "/sys", "/dev", "/.brig"];
 
 /** One declared file or directory, with absolute paths. */
 export interface DeclaredArtifact {
   source: string;
-  /** Below the folder of the artifacts, with slashes. */
+  /** Path below the folder of the artifacts, with slashes. */
   destination: string;
   excludes(relative: string): boolean;
-  /** Its absence is a finding. */
+  /** Whether its absence is a finding. */
   isExpected: boolean;
 }
 
@@ -31,7 +31,7 @@ export function declaredArtifacts(artifacts: readonly TaskArtifact[], cwd: strin
   });
 }
 
-/** Where artifacts are in the container. */
+/** Paths of the artifacts in the container. */
 export function artifactSources(artifacts: readonly TaskArtifact[], cwd: string): string[] {
   return declaredArtifacts(artifacts, cwd).flatMap(({ source }) => (isReserved(source) ? [] : [source]));
 }
@@ -55,7 +55,7 @@ function isPlainName(name: string): boolean {
   return !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\\uFFFD]/u.test(name);
 }
 
-/** As `tar --exclude`: a pattern without a slash is for names at any depth; all that is below a match is left out, too. */
+/** Matches like `tar --exclude`: a pattern without a slash is for names at any depth, and everything below a match is left out, too. */
 function excluder(patterns: readonly string[]): (relative: string) => boolean {
   const matchers = patterns.map((pattern) => globMatcher(pattern));
   return (relative) => matchers.some((matches) => matches(relative));

@@ -15,7 +15,7 @@ import {
 } from "./artifact-manifest.js";
 import { type DeclaredArtifact, declaredArtifacts, isReserved, splitName } from "./artifact-paths.js";
 
-/** What may leave a container at most. The rest is refused, and named in the findings. */
+/** The most that may leave a container. Anything beyond is refused, and named in the findings. */
 interface ExportLimits {
   fileBytes: number;
   totalBytes: number;
@@ -40,13 +40,13 @@ interface StoppedContainer {
 
 export interface ExportRequest {
   artifacts: readonly TaskArtifact[];
-  /** At least those of all artifacts. */
+  /** Changes in the container, at least those of all artifacts. */
   changes: readonly ContainerChange[];
   /** Directories with nothing in them, which the engine need not be asked for. */
   empty: readonly EmptyDirectory[];
-  /** What relative sources are relative to, in the container. */
+  /** Directory in the container to which relative sources are relative. */
   cwd: string;
-  /** On the host. Gets `artifacts/` and `artifacts.json`, which must not exist yet. */
+  /** Folder on the host. Gets `artifacts/` and `artifacts.json`, which must not exist yet. */
   folder: string;
   limits?: ExportLimits | undefined;
   signal?: AbortSignal | undefined;
@@ -66,7 +66,7 @@ export async function exportArtifacts(
   await mkdir(root, { mode: 0o700 });
   const found = new ExportedTree(root, limits);
   const declared = declaredArtifacts(request.artifacts, request.cwd);
-  // What the task asks for comes first: the limits are for all together, and an agent may leave anything elsewhere.
+  // The artifacts that the task asks for come first: the limits are for all together, and an agent may leave anything elsewhere.
   for (const artifact of declared.toSorted(
     (one, other) => Number(other.isExpected) - Number(one.isExpected),
   )) {
@@ -103,7 +103,7 @@ async function exportOne(
   }
 }
 
-/** As the engine would send it. */
+/** Entry for an empty directory, as the engine would send it. */
 function entryOf({ path, mode, uid, gid, modifiedMs }: EmptyDirectory): ReceivedEntry {
   const modifiedAt = new Date(modifiedMs);
   const name = `${posix.basename(path)}/`;
@@ -111,7 +111,7 @@ function entryOf({ path, mode, uid, gid, modifiedMs }: EmptyDirectory): Received
   return { path: name, kind: "directory", target: null, sizeBytes: 0, mode, uid, gid, modifiedAt, content };
 }
 
-/** What was accepted so far, as files of the host. */
+/** The artifacts accepted so far, as files of the host. */
 class ExportedTree {
   readonly entries: ArtifactEntry[] = [];
   readonly findings: string[] = [];
@@ -144,7 +144,7 @@ class ExportedTree {
   async add(entry: ReceivedEntry, artifact: DeclaredArtifact): Promise<boolean> {
     const path = posix.join(artifact.source, "..", entry.path);
     const { entries, totalBytes } = this.#limits;
-    // What does not fit leaves room for smaller artifacts.
+    // An artifact that does not fit leaves room for smaller ones.
     if (this.#seen + 1 > entries) return this.#stop(artifact, `${entries} files`);
     if (this.#sentBytes + entry.sizeBytes > totalBytes) return this.#stop(artifact, `${totalBytes} bytes`);
     this.#seen++;

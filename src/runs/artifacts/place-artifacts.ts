@@ -25,7 +25,7 @@ export async function placeArtifacts(
   await engine.putArchive(containerId, "/", streamTar(packed(manifest, join(folder, ARTIFACTS_FOLDER))));
 }
 
-/** More of them are sooner unpacked by the engine. */
+/** Number of artifacts above which unpacking by the engine is faster. */
 const FEW = 10;
 
 /** Whether a few directories without files are all, and stand there now. Their times are those of the fresh container. */

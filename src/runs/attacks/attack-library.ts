@@ -40,7 +40,7 @@ export function findAttack(name: string): Attack {
   });
 }
 
-/** As few batches as is easy to find. The attacks of one do not replace the same things, so that each can work. */
+/** Groups attacks so that no two in a batch replace the same thing. A simple search: there may be a smaller number of batches. */
 export function attackBatches(attacks: readonly Attack[] = attackLibrary): Attack[][] {
   const batches: { claimed: Set<string>; attacks: Attack[] }[] = [];
   for (const attack of attacks) {

@@ -1,19 +1,19 @@
 /** One known way to get a reward without solving the task. */
 export interface Attack {
-  /** As in `--agent cheat:NAME`. */
+  /** Used in `--agent cheat:NAME`. */
   readonly name: string;
   /** One sentence. */
   readonly tries: string;
-  /** Where it was seen. */
+  /** The place where the attack was seen. */
   readonly source: string;
-  /** What the author of a task changes if it succeeds. */
+  /** How the author of a task can prevent it. */
   readonly remedy: string;
   /**
    * POSIX shell, run by the agent in its container. It ends with 0 once the attack is in place, with
    * `NOT_POSSIBLE` where the container lacks what it needs. The functions of `attack-script.ts` come before it.
    */
   readonly script: string;
-  /** What it replaces, as paths or other names. Attacks that share one of these need a container each. */
+  /** Paths or other names that it replaces. Attacks that share one of these need a container each. */
   readonly claims: readonly string[];
 }
 

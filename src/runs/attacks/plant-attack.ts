@@ -3,19 +3,19 @@ import { type Attack, NOT_POSSIBLE } from "./attack.js";
 import { ARTIFACTS_VARIABLE, attackScript } from "./attack-script.js";
 
 export interface PlantOptions {
-  /** Where the agent works. */
+  /** Working directory of the agent. */
   cwd: string;
   /** Absolute paths in the container that the verifier gets. */
   artifacts: readonly string[];
   signal?: AbortSignal | undefined;
 }
 
-/** What became of an attack in the agent's container. Whether it brings a reward is for the verifier to show. */
+/** Result of planting an attack in the agent's container. Only the verifier can show whether it brings a reward. */
 export interface PlantedAttack {
   name: string;
   /** `failed`: its script ended in another way than it should, or took too long. */
   outcome: "planted" | "not-possible" | "failed";
-  /** What the script said, from a container: to be cleaned before it is shown. Null for nothing. */
+  /** Output of the script. It comes from a container and has to be cleaned before it is shown. Null for none. */
   message: string | null;
 }
 

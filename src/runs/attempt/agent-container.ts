@@ -18,13 +18,13 @@ import {
 export const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts", "/logs/verifier"];
 
 export interface OpenAgentContainer extends OpenTaskSandbox {
-  /** Whom the tests of the steps run as that share this container, by the image's own names. */
+  /** The user that the tests of each step run as, by the image's own names; only of steps whose tests share this container. */
   testUsers: ReadonlyMap<TaskStep, ImageUser>;
-  /** What brig made in it for the agent. Files of the task may be in it by now. */
+  /** Directories that brig made for the agent. Files of the task may be in them by now. */
   empty: readonly EmptyDirectory[];
-  /** Nothing is reached before the next phase is entered. */
+  /** Networks of the phases. Nothing can be reached before the first phase is entered. */
   networks: PhaseNetworks;
-  /** What in it may tell the agent the answer, one sentence each. */
+  /** Things in the container that may tell the agent the answer, one sentence each. */
   findings: readonly string[];
 }
 
@@ -90,7 +90,7 @@ async function hideFuture(
   ];
 }
 
-/** Before the agent runs, since it could give users other numbers. Error: `usage.invalid` for one that the image lacks. */
+/** Looks users up before the agent runs, since it could give them other numbers. Error: `usage.invalid` for one that the image lacks. */
 async function usersOfTests(
   place: TaskPlace,
   { task, imageId }: { task: Task; imageId: string },

@@ -42,7 +42,7 @@ export class AttemptContainer {
     return this.#current;
   }
 
-  /** They may belong to another user, in directories that the agent has made its own. */
+  /** Removes the tests, which may belong to another user, in directories that the agent has made its own. */
   async hideTests(): Promise<void> {
     using container = await openTestContainer(await this.running(), { owner: this.user, tests: this.user });
     await removeTests(container.asRoot);
@@ -50,7 +50,7 @@ export class AttemptContainer {
     await makeDirectories(container.asRoot, wanted);
   }
 
-  /** As it is, while what the agent left in it runs on. */
+  /** Gives access to the container without stopping it, while programs that the agent started run on. */
   async unstopped(): Promise<SandboxFiles> {
     const { engine, containerId, settings } = openedSandboxOf(await this.running());
     return { engine, containerId, brigHome: settings.environment.brigHome };

@@ -12,12 +12,12 @@ import { sumOfKnown, type UsedResources, usedTogether } from "./resources.js";
 
 type StepResult = AttemptResult["steps"][number];
 
-/** What of an attempt its result repeats. */
+/** The parts of an attempt that its result repeats. */
 export interface ProgressingAttempt extends Pick<Attempt, "task" | "attempt" | "tries" | "folder"> {
   agent: Pick<AttemptAgent, "name" | "model">;
 }
 
-/** What is known about an attempt so far. */
+/** Collects what becomes known about an attempt while it runs. */
 export class AttemptProgress {
   stage: AttemptStage = "image";
   /** Called with each stage that begins. */
@@ -82,7 +82,7 @@ export class AttemptProgress {
     this.#files[kind] = file;
   }
 
-  /** For the findings of each step. */
+  /** Sets the findings that are added to those of each step. */
   noticed(findings: readonly string[]): void {
     this.#findings = findings;
   }
@@ -160,7 +160,7 @@ export class AttemptProgress {
     if (this.#failure === null) return "scored";
     if (this.#failure.class === "ungradable") return "unscored";
     const { steps } = this.#attempt.task;
-    // What separate verifiers need is in the folder. A shared one needs the container, which is gone, and so do further steps.
+    // Separate verifiers find all they need in the folder. A shared one needs the container, which is gone, and so do further steps.
     const isKept =
       this.stage === "verify" &&
       this.#steps.length === steps.length &&

@@ -34,19 +34,19 @@ export interface Attempt {
 
 export const attemptStages = ["image", "start", "agent", "export", "verify", "confirm"] as const;
 
-/** Where an attempt is. In `confirm`, a pass in the agent's container is graded again in fresh ones. */
+/** Stage that an attempt has reached. In `confirm`, a pass in the agent's container is graded again in fresh ones. */
 export type AttemptStage = (typeof attemptStages)[number];
 
 export type OnStage = (stage: AttemptStage, grading?: { number: number; atMost: number }) => void;
 
-/** What a run sets for all its attempts. Undefined for the task's own value. */
+/** Limits that a run sets for all its attempts. Undefined for the task's own value. */
 export interface AttemptLimits {
   agentTimeoutSec?: number | undefined;
   /** Multiply the task's own times. Default 1. */
   timeoutMultiplier?: number | undefined;
   /**
-   * By how much a time limit is extended at most for time in which others held the processors, as a share of the limit.
-   * 0 for never. Default 1.
+   * Most by which a time limit is extended for time in which others held the processors, as a share of the limit. 0 for
+   * never. Default 1.
    */
   timeoutExtension?: number | undefined;
   maxTurns?: number | undefined;
@@ -54,7 +54,7 @@ export interface AttemptLimits {
   maxCostUsd?: number | undefined;
   /** Let what the agent left running go on while tests in its container run. Default: as the task says. */
   keepServices?: boolean | undefined;
-  /** How many times the memory that a task asks for it may use before the kernel ends it. Default 3. */
+  /** Memory limit as a multiple of what the task asks for; above it the kernel ends programs. Default 3. */
   memoryHeadroom?: number | undefined;
   /** MiB that each container may use before the kernel ends programs in it, whatever the task asks for. At least 64. */
   memoryMb?: number | undefined;
@@ -64,5 +64,5 @@ export interface AttemptLimits {
   pids?: number | undefined;
 }
 
-/** What of them decides what a container may use. */
+/** The limits that decide how much a container may use. */
 export type ContainerLimits = Pick<AttemptLimits, "memoryHeadroom" | "memoryMb" | "cpus" | "pids">;

@@ -3,9 +3,9 @@ import { pause } from "../../lib/time/pause.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import { holeBytes } from "../../sandbox/tree/hole-bytes.js";
 
-/** As often as an agent needs to notice in time that it does something wrong, and a disk that it fills has room. */
+/** Often enough that an agent notices in time that it does something wrong, and that a disk that it fills still has room. */
 const INTERVAL_MS = 5000;
-/** The engine looks at every file that was written, which may take long: this share of the time, at most. */
+/** Largest share of the time spent on measuring: the engine looks at every file that was written, which may take long. */
 const WORKING_SHARE = 0.05;
 
 const MEBIBYTE = 1024 ** 2;
@@ -45,8 +45,8 @@ export async function watchDisk(engine: CountingEngine, watch: DiskWatch): Promi
 }
 
 /**
- * How much of the disk a container has taken with what it wrote; null if the engine does not say. The engine counts sparse files with
- * their holes, so where that is more than the limit the holes are taken off, as far as they are known.
+ * Disk space taken by the files that a container wrote; null if the engine does not say. The engine counts sparse files
+ * with their holes, so where the sum is more than the limit the holes are taken off, as far as they are known.
  */
 export async function occupiedBytes(
   engine: CountingEngine,
@@ -68,7 +68,7 @@ export async function occupiedBytes(
   }
 }
 
-/** Of the agent's container, or of that of the tests. */
+/** `whose` is "the agent's" or "the tests'". */
 export function describeExceeded(whose: string, { writtenBytes, limitBytes }: ExceededDisk): string {
   const [written, limit] = [writtenBytes, limitBytes].map((bytes) => Math.round(bytes / MEBIBYTE));
   return `${whose} container had written ${written} MiB, and the task allows ${limit} MiB`;

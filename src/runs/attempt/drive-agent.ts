@@ -136,7 +136,7 @@ function timedOut(message: string | null): AgentOutcome {
   return { ending: "timed-out", message, usage: noUsage, files: {} };
 }
 
-/** What an agent can bring about by itself is not a failure of the infrastructure. Null for anything else. */
+/** Outcome for an error that an agent can cause by itself, which is no failure of the infrastructure. Null for any other. */
 async function agentsFault(
   { engine }: Attempt,
   { error, place: { sandbox, container } }: { error: unknown; place: AgentPlace },

@@ -14,7 +14,7 @@ const PEAK: CounterFiles = {
   1: ["/sys/fs/cgroup/memory/memory.max_usage_in_bytes"],
 };
 
-/** What a container has used so far, as its kernel counts it. Null for what the kernel does not say. */
+/** Resources that a container has used so far, as its kernel counts them. Null for each that the kernel does not report. */
 export async function readResources(sandbox: Sandbox): Promise<UsedResources> {
   const [peak, processors] = await Promise.all([readCounter(sandbox, PEAK), readProcessorCounts(sandbox)]);
   return {
@@ -24,7 +24,7 @@ export async function readResources(sandbox: Sandbox): Promise<UsedResources> {
   };
 }
 
-/** Of several containers, or of one that was started again: then the kernel counts from the beginning. */
+/** Adds up the use of several containers, or of one that was started again: then the kernel counts from the beginning. */
 export function usedTogether(one: UsedResources, other: UsedResources): UsedResources {
   return {
     peakMemoryBytes:

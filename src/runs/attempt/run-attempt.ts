@@ -196,7 +196,7 @@ interface KeptChanges {
   changes: readonly ContainerChange[];
 }
 
-/** What the agent has changed is for people to look at: no grade depends on it, so the engine may fail to say it. */
+/** Keeps the agent's changes for people to look at. No grade depends on them, so a failure of the engine is ignored. */
 async function keepChanges(
   { task, folder, signal }: Attempt,
   progress: AttemptProgress,

@@ -9,7 +9,7 @@ import type { PlantedAttack } from "../attacks/plant-attack.js";
 import { passRestsOn } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 
-/** What one agent's attempt gave. */
+/** Result of one agent's attempt. */
 export interface Trial {
   agent: string;
   /** Null without a score. */
@@ -26,12 +26,12 @@ export interface AttackTrial extends Trial {
   outcome: PlantedAttack["outcome"];
 }
 
-/** For progress. */
+/** Reported as progress. */
 export type EndedTrial = (Trial | AttackTrial) & { task: string; done: number; of: number };
 
 export interface TaskAudit {
   task: string;
-  /** How its tests run, one for each step. */
+  /** Mode of the verifier, for each step. */
   modes: ("separate" | "shared")[];
   nop: Trial;
   oracle: Trial;
@@ -101,7 +101,7 @@ async function tryAttack(task: Task, attack: Attack, options: AuditOptions): Pro
     name: attack.name,
     onPlanted: (one) => {
       planted.push(one);
-      // Nothing is left to be graded, unless a later step is another matter.
+      // An attack that is not possible leaves nothing to be graded, unless there is a later step.
       if (one.outcome === "not-possible" && task.steps.length === 1) impossible.abort();
     },
   });
@@ -126,7 +126,7 @@ async function runTwice(
   return isOver && first.status !== "cancelled" ? await run({ task, agent, signal }) : first;
 }
 
-/** In one of several steps is enough. */
+/** An attack that is planted in one of several steps is enough. */
 function outcomeOf(planted: readonly PlantedAttack[]): PlantedAttack["outcome"] {
   const has = (outcome: PlantedAttack["outcome"]) => planted.some((one) => one.outcome === outcome);
   if (has("planted")) return "planted";

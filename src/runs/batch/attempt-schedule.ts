@@ -28,16 +28,16 @@ export interface AttemptSignals {
 export interface ScheduleOptions {
   concurrency: number;
   retries: RetryPolicy;
-  /** How long the next try of an attempt waits at least, after so many. */
+  /** Shortest wait before the next try of an attempt, given the number of tries so far. */
   retryWaitMs: (triesSoFar: number) => number;
   limits: RunLimits;
   /** Start no more attempts after one that has no score or does not pass. */
   failsFast: boolean;
-  /** Those that count towards the limits already. */
+  /** Earlier attempts that count towards the limits already. */
   earlier: Iterable<AttemptOutcome>;
   /** Says when a try may start. Default: at once. */
   admission?: AttemptAdmission | undefined;
-  /** What each attempt may use at most. Default: what its task asks for. */
+  /** The most that each attempt may use. Default: what its task asks for. */
   containerLimits?: ContainerLimits | undefined;
   /** Runs one try. Resolves when its result is durable. */
   run: (waiting: WaitingAttempt, signals: AttemptSignals) => Promise<AttemptResult>;
@@ -80,12 +80,12 @@ class Schedule {
   readonly #waiting: WaitingAttempt[];
   /** Further tries, which wait a while. */
   #delayed: Delayed[] = [];
-  /** Those whose agent's use is in the budget. A grade does not add to it. */
+  /** Attempts whose agent's use is in the budget already. A grade does not add to it. */
   readonly #charged = new WeakSet<WaitingAttempt>();
   readonly #running = new Set<string>();
-  /** Whether one waits until it may start. It is not shown as running. */
+  /** Whether an attempt waits until it may start. It is not shown as running. */
   #isEntering = false;
-  /** Aborted when it is not to start any more. */
+  /** Aborted when the waiting attempt is not to start any more. */
   readonly #closed = new AbortController();
   #stop: BatchStop | null = null;
   #fault: { error: unknown } | null = null;

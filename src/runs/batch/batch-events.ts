@@ -12,7 +12,7 @@ export type BatchStop =
   /** `--fail-fast`, and this attempt failed. */
   | ({ kind: "failed" } & AttemptPlace);
 
-/** What happens in a run, in this order: `started`, then those of the attempts, then `ended`. */
+/** An event of a run. The order is `started`, then the events of the attempts, then `ended`. */
 export type BatchEvent =
   | {
       kind: "started";
@@ -27,17 +27,17 @@ export type BatchEvent =
   | ({
       kind: "attempt-stage";
       stage: AttemptStage;
-      /** Of the stage `confirm`. */
+      /** The grading that is under way, in the stage `confirm`. */
       grading?: { number: number; atMost: number } | undefined;
     } & AttemptPlace)
   /** The infrastructure ended a try, and there will be another one. */
   | ({ kind: "attempt-retried"; try: number; failure: AttemptFailure } & AttemptPlace)
   | { kind: "attempt-ended"; result: AttemptResult }
-  /** Nothing starts until there is room, or the engine or the model's endpoint works again; null when it goes on. */
+  /** Nothing starts until there is room, or the engine or the model's endpoint works again. Null: attempts start again. */
   | { kind: "waiting"; reason: BatchWait | null }
   /** No more attempts start; those that run go on to their end. */
   | { kind: "draining"; reason: BatchStop; running: number }
-  /** Those that run are being cancelled. */
+  /** The run stops, and the attempts that are running are being cancelled. */
   | { kind: "stopping"; running: number }
   | { kind: "ended"; stop: BatchStop | null };
 

@@ -32,7 +32,7 @@ export const batchSettingsSchema = z.strictObject({
 });
 export type BatchSettings = z.infer<typeof batchSettingsSchema>;
 
-/** What the settings set for each attempt. */
+/** The limits that the settings name, for each attempt. */
 export function attemptLimits({ limits }: BatchSettings): AttemptLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null));
 }

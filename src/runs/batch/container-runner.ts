@@ -46,7 +46,7 @@ export function containerGrader(
     const place = { engine, environment, runtime, limits, signal };
     onStage("verify");
     const result = await gradeAgain(folder, { task, images, place, limits, tries, isOneOfMany: true });
-    // What was kept of it can still be graded.
+    // A cancelled grading writes no result, so that the kept work can still be graded.
     if (result.status !== "cancelled") await writeResult(folder, result);
     return result;
   };

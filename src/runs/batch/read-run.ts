@@ -6,7 +6,7 @@ import { runFiles } from "../results/run-files.js";
 import type { BatchFile } from "./batch-settings.js";
 import { RunStore } from "./run-store.js";
 
-/** What is known of a run: its settings, and the outcomes of the attempts that belong to it. */
+/** The settings of a run, and the outcomes of the attempts that belong to it. */
 export interface Run {
   batch: BatchFile;
   outcomes: AttemptOutcome[];

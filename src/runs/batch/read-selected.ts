@@ -49,7 +49,7 @@ async function partition(tasks: readonly Task[]): Promise<{ usable: Task[]; reas
   return { usable, reasons };
 }
 
-/** What an attempt at a task that could be read would be refused for. */
+/** Reason for which an attempt at a readable task would be refused; null for none. */
 async function whyUnusable(task: Task): Promise<string | null> {
   try {
     refuseUnsupported(task);

@@ -15,11 +15,11 @@ export interface ResumeOptions {
   scoresUnscored: boolean;
 }
 
-/** What is left to do in the folder of a run. */
+/** State of a run as its folder shows it, and the work that is left. */
 export interface RunState {
   finished: AttemptOutcome[];
   waiting: WaitingAttempt[];
-  /** Those that have ended but are missing in `results.jsonl`. */
+  /** Attempts that have ended but are missing in `results.jsonl`. */
   recovered: AttemptResult[];
   /** Whether lines have to be removed from `results.jsonl`: torn ones, and those of attempts that run again. */
   needsRewrite: boolean;
@@ -85,7 +85,7 @@ async function addUnlisted(planned: { task: Task; attempt: number }, run: Unlist
     state.recovered.push(result);
 }
 
-/** What the user asks for of an attempt that has ended; null if it is to stay as it is. */
+/** Further work that the user asks for on an ended attempt; null if the attempt is to stay as it is. */
 function furtherWork(
   planned: { task: Task; attempt: number },
   outcome: AttemptOutcome,

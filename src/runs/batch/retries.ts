@@ -2,7 +2,7 @@ import { type AttemptResult, infrastructureClasses } from "../results/attempt-re
 
 type FailureClass = (typeof infrastructureClasses)[number];
 
-/** How many more tries an attempt gets after failures of each class. */
+/** Number of further tries that an attempt gets after failures of each class. */
 export type RetryPolicy = Readonly<Record<FailureClass, number>>;
 
 const DEFAULT_RETRIES = 2;
@@ -29,7 +29,7 @@ export function deservesRetry({ status, failure, tries }: AttemptFate, policy: R
   return earlier < policy[failure.class];
 }
 
-/** What the next try consists of: an agent whose work is kept need not do it again. */
+/** Work of the next try: an agent whose work is kept need not do it again. */
 export function workOfNextTry({ status }: Pick<AttemptFate, "status">): "run" | "grade" {
   return status === "unscored" ? "grade" : "run";
 }

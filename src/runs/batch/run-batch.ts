@@ -35,7 +35,7 @@ export interface AttemptOrder extends AttemptSignals {
   tries: AttemptResult["tries"];
 }
 
-/** What runs the attempts of a batch. */
+/** Runs the attempts of a batch. */
 export interface AttemptRunner {
   /** Resolves when `result.json` is durable. Throws only what ends the whole run. */
   run(order: AttemptOrder): Promise<AttemptResult>;
@@ -51,7 +51,7 @@ export interface BatchOptions {
   runner: AttemptRunner;
   /** Opens what says when an attempt may start. Default: at once. */
   admission?: ((onWait: (wait: BatchWait | null) => void) => AttemptAdmission) | undefined;
-  /** At most so many attempts run at once. */
+  /** Most attempts that run at once. */
   concurrency: number;
   retries: RetryPolicy;
   limits: RunLimits;
@@ -59,7 +59,7 @@ export interface BatchOptions {
   resume: BatchResumeOptions;
   /** The order in which attempts start. Default: the first at each task, then the second at each. */
   order?: ((waiting: readonly WaitingAttempt[]) => WaitingAttempt[]) | undefined;
-  /** How long the next try of an attempt waits at least, after so many. */
+  /** Shortest wait before the next try of an attempt, given the number of tries so far. */
   retryWaitMs: (triesSoFar: number) => number;
   now: () => Date;
   onEvent: BatchListener;

@@ -112,7 +112,7 @@ export class RunStore {
     return folders;
   }
 
-  /** What an attempt has written about its end; null if it is torn. `folder` is relative to that of the run. */
+  /** Reads the result that an attempt wrote at its end; null if it is torn. `folder` is relative to that of the run. */
   async readResult(place: AttemptPlace, folder = attemptFolder(place)): Promise<AttemptResult | null> {
     const read = await readTextFile(join(this.folder, folder, RESULT_FILE), MAX_RESULT_BYTES);
     const result = read.kind === "text" ? parseResult(read.text) : null;

@@ -3,14 +3,14 @@ import { BrigError } from "../../errors.js";
 import { matchesWildcards } from "../../lib/wildcards.js";
 import type { Task } from "../../tasks/task.js";
 
-/** Which tasks of those that were found a run takes. Undefined for all. */
+/** Selects tasks from those that were found. Undefined for all. */
 export interface TaskSelection {
   /** Patterns of names, with `*` and `?`. A task of any of them is taken. */
   include?: readonly string[] | undefined;
   exclude?: readonly string[] | undefined;
   /** A task with any of these tags is taken. */
   tags?: readonly string[] | undefined;
-  /** So many of those that are left, the same ones for the same seed, in whatever order they were found. */
+  /** Size of a sample of the tasks that are left. The same seed takes the same ones, in whatever order they were found. */
   sample?: number | undefined;
   /** Default: 0. */
   seed?: number | undefined;

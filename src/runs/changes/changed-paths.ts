@@ -3,14 +3,14 @@ import type { ContainerChange } from "../../docker/engine-types.js";
 import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
 import { isReserved } from "../artifacts/artifact-paths.js";
 
-/** Where containers of tasks have what is no work on the task, if the working directory is `/`. */
+/** Directories whose changes are no work on the task, for containers whose working directory is `/`. */
 const UNINTERESTING = ["/logs", "/tmp", "/run", "/var/log", "/var/cache", "/root/.cache"];
 
 export interface ChangedPath {
   kind: ContainerChange["kind"];
   /** Absolute in the container. */
   path: string;
-  /** Below the working directory. */
+  /** Path below the working directory. */
   name: string;
 }
 

@@ -16,7 +16,7 @@ const MOUNTED = new Set(["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"]);
 
 export interface ChangesBelow {
   containerId: string;
-  /** What the container was made of. */
+  /** Image that the container was made from. */
   imageId: string;
   /** Absolute paths in the container. */
   directories: readonly string[];
@@ -27,9 +27,9 @@ export interface ChangesBelow {
 }
 
 /**
- * What differs from the image in or below some directories of a stopped container, by content, with only the topmost
- * path of what was deleted. The engine's own answer would compare every file of the image each time: it is used only
- * for directories beyond a limit, and may then have changes elsewhere too. Errors: the engine's.
+ * Finds the differences from the image in or below some directories of a stopped container, by content, with only the
+ * topmost path of each deletion. The engine's own answer would compare every file of the image each time: it is used
+ * only for directories beyond a limit, and may then have changes elsewhere too. Errors: the engine's.
  */
 export async function changesBelow(place: RecordedPlace, request: ChangesBelow): Promise<ContainerChange[]> {
   const { engine } = place;
@@ -51,7 +51,7 @@ export async function changesBelow(place: RecordedPlace, request: ChangesBelow):
   return found;
 }
 
-/** Without those that are below others. */
+/** Leaves out directories that are below others. */
 function topmost(directories: readonly string[]): string[] {
   const all = [...new Set(directories)];
   return all.filter((one) => !all.some((other) => other !== one && isBelow(one, other)));

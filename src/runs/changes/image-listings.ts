@@ -7,7 +7,7 @@ const MAX_KEPT_ENTRIES = 400_000;
 
 type Reading = Promise<Listing | null>;
 
-/** What images have, which never changes: it is read once for all attempts of a process. */
+/** Listings of images, by engine. Images never change, so each is read once for all attempts of a process. */
 const ofEngines = new WeakMap<Engine, Map<string, Reading>>();
 
 /** Reads a directory of an image, unless that was done before. Null beyond a limit. Errors: the engine's. */

@@ -3,26 +3,26 @@ import { posix } from "node:path";
 import { type ReceivedEntry, readTar } from "../../docker/calls/tar.js";
 import type { Engine } from "../../docker/engine-types.js";
 
-/** What a path of a container is. Two states with equal fields are the same file. */
+/** State of a path in a container. Two states with equal fields are the same file. */
 export interface ListedPath {
   kind: "file" | "directory" | "symbolic-link" | "special";
   mode: number;
   uid: number;
   gid: number;
-  /** Of a link. */
+  /** Target of a link. */
   target: string | null;
-  /** Of a file's content. */
+  /** Checksum of a file's content. */
   sha256: string | null;
 }
 
-/** By absolute path in the container. Empty if there is no such directory. */
+/** Paths by their absolute names in the container. Empty if there is no such directory. */
 export type Listing = ReadonlyMap<string, ListedPath>;
 
 export interface ListingLimits {
   entries: number;
-  /** Of all contents, which are read and not kept. */
+  /** Size of all contents, which are read and not kept. */
   bytes: number;
-  /** Of all paths and targets of links, which are kept. */
+  /** Size of all paths and targets of links, which are kept. */
   nameBytes: number;
 }
 

@@ -16,13 +16,13 @@ const defaultLimits = { files: 1000, bytes: 8 * 1024 * 1024 };
 
 export interface ChangesRequest {
   imageId: string;
-  /** At least those below `cwd`. */
+  /** Changes in the container, at least those below `cwd`. */
   changes: readonly ContainerChange[];
-  /** What the patch is relative to, in the container. */
+  /** Directory in the container to which the patch is relative. */
   cwd: string;
   /** Directories of the host whose contents were copied to `cwd`, in this order. Their files are no changes. */
   copied: readonly string[];
-  /** On the host. Gets `changes.diff`. */
+  /** Folder on the host. Gets `changes.diff`. */
   folder: string;
   limits?: { files: number; bytes: number } | undefined;
   signal?: AbortSignal | undefined;
@@ -114,7 +114,7 @@ async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: So
   return sides.size < limit && [...sides].every((one) => isKnown(one) && !isRefused(one));
 }
 
-/** What the last of the directories had under this name; null if none had. */
+/** The file of this name in the last of the directories that has one; null if none has. */
 async function sideCopied(directories: readonly string[], name: string): Promise<FoundSide | null> {
   for (const directory of directories.toReversed()) {
     const side = await sideOnHost(join(directory, name));
@@ -123,7 +123,7 @@ async function sideCopied(directories: readonly string[], name: string): Promise
   return null;
 }
 
-/** What was copied and then deleted: to the engine it never was there. */
+/** Adds files that were copied into the container and then deleted: to the engine they never existed. */
 async function addDeletedCopies(
   patch: Patch,
   { copied }: Sources,
@@ -140,7 +140,7 @@ async function addDeletedCopies(
 
 class Patch {
   readonly #limits: { files: number; bytes: number };
-  /** By their names. What was in a directory may be found both with it and by itself. */
+  /** Pieces by their names. A file in a directory may be found both with it and by itself. */
   readonly #pieces = new Map<string, string>();
   #bytes = 0;
   #leftOut = 0;

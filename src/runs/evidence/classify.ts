@@ -9,10 +9,10 @@ import type { Facts } from "./facts.js";
 /** Why an attempt could not go on. */
 export type FailureCause =
   | ({ kind: "infrastructure" } & AttemptFailure)
-  /** What runs in the container brought it about, by memory above the task's limit or otherwise. */
+  /** Programs in the container caused it, by using more memory than the task's limit or otherwise. */
   | { kind: "memory-limit" | "own-doing"; message: string; evidence: string[] };
 
-/** Of the machine's memory: a kill that left less than this was not due to a limit alone. */
+/** Share of the machine's memory. A kill that left less than this was not due to a limit alone. */
 const scarceShare = 0.05;
 
 /** Null for what is the fault of the task or of brig. */
@@ -47,7 +47,7 @@ function classOf(facts: Facts): Found | null {
 const modelCodes = ["model.auth", "model.quota", "model.rate-limit", "model.unreachable"];
 const engineCodes = ["sandbox.gone", "engine.failed", "engine.unreachable"];
 
-/** Without any evidence: by what failed, and when. */
+/** Classifies a failure without any evidence, by the operation that failed and its stage. */
 function byStage(error: BrigError, { stage }: Facts): Found | null {
   const { code, message } = error;
   if (code === "image.missing" || code === "image.build-failed") return { class: "image-failed", message };
@@ -88,7 +88,7 @@ function endOfContainer(error: BrigError, facts: Facts): Found | null {
     : { class: "engine-gone", message: `${ending} when the engine was started anew` };
 }
 
-/** What killed the container, if that was for want of memory. The kernel's log is the only certain source. */
+/** Cause of the container's end, if that was a lack of memory. The kernel's log is the only certain source. */
 function memoryCause({ error, container, kills, memory }: Facts): Found | null {
   const host: Found = { class: "host-out-of-memory", message: "the machine ran out of memory" };
   const limit: Found = { class: "memory-limit", message: "the memory limit of the task was reached" };

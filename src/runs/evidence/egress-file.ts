@@ -5,7 +5,7 @@ import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import { EgressLog } from "../../egress/log/egress-log.js";
 import type { AttemptStage } from "../attempt/attempt.js";
 
-/** In the folder of an attempt: what programs in its containers tried to reach. There is none without such attempts. */
+/** File in the folder of an attempt that lists what programs in its containers tried to reach. Missing if there was no such attempt. */
 const EGRESS_FILE = "egress.jsonl";
 
 /**

@@ -2,7 +2,7 @@ import { isBrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import type { Facts } from "./facts.js";
 
-/** What was found, in lines for people. */
+/** The findings, in lines for people. */
 export function evidenceOf(facts: Facts): string[] {
   const { engineError, container, events, kills, memory, memoryLimitBytes, freeDiskBytes } = facts;
   const lines = causesOf(facts.error).map((cause) =>

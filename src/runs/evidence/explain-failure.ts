@@ -12,9 +12,9 @@ const STACK_LINES = 6;
 
 export interface FailedAttempt {
   error: unknown;
-  /** Where it was. */
+  /** Stage in which the attempt failed. */
   stage: AttemptStage;
-  /** Ask before it is removed; null if there was none. */
+  /** Null if there was no container. Explain the failure before the container is removed. */
   containerId: string | null;
   memoryLimitBytes: number | null;
 }
@@ -27,7 +27,7 @@ export async function explainFailure(engine: Engine, failed: FailedAttempt): Pro
   return classifyFailure(await gatherFacts(engine, failed));
 }
 
-/** What an attempt has in its result for what is the fault of the task or of brig. */
+/** Failure to record in the result when the task or brig is at fault. */
 export function ungradable(error: unknown): AttemptFailure {
   const message = error instanceof Error ? error.message : String(error);
   if (isBrigError(error))
@@ -37,7 +37,7 @@ export function ungradable(error: unknown): AttemptFailure {
   return { class: "ungradable", message, evidence: stack.map((line) => line.trim()) };
 }
 
-/** As above, where nobody is left to be blamed. Null for what is the fault of the task or of brig. */
+/** Like `explainFailure`, for use when no agent or tests are left to be blamed. Null for what is the fault of the task or of brig. */
 export async function infrastructureFailure(
   engine: Engine,
   failed: FailedAttempt,

@@ -2,7 +2,7 @@ import type { ContainerState } from "../../docker/engine-types.js";
 import type { AttemptStage } from "../attempt/attempt.js";
 import type { MemoryKill } from "./kernel-log.js";
 
-/** What was found after a failure. */
+/** Facts gathered after a failure. */
 export interface Facts {
   error: unknown;
   stage: AttemptStage;
@@ -10,7 +10,7 @@ export interface Facts {
   engineError: string | null;
   /** Null if there was none. */
   container: KnownContainer | "removed" | null;
-  /** What the engine remembers of the container; null if it was not asked or does not say. */
+  /** Events of the container that the engine remembers; null if it was not asked or does not say. */
   events: readonly string[] | null;
   /** Kills of processes of this container; null if the kernel's log cannot be read. */
   kills: readonly MemoryKill[] | null;

@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Proof } from "../../sandbox/proof/proof.js";
 
-/** In the folder of an attempt: of the agent's container. */
+/** Proof of the agent's container, in the folder of an attempt. */
 export const AGENT_PROOF = "proof.json";
-/** In the folder of a step: of the container that its tests ran in. */
+/** Proof of the container that the tests ran in, in the folder of a step. */
 export const VERIFIER_PROOF = "verifier-proof.json";
 
 /** Writes what the kernel said about the policy of a container, before anything ran in it. */

@@ -13,8 +13,8 @@ interface JudgedContainer {
 }
 
 /**
- * What an agent can bring about must not keep its attempt from a grade: artifacts that cannot be put into a
- * container, tests that are left no memory; in its own container, a file system from which nothing starts.
+ * Grades failures that an agent can cause, so that they do not keep its attempt from a grade: artifacts that cannot be
+ * put into a container, tests that are left no memory; in its own container, a file system from which nothing starts.
  */
 export async function asAgentsFault(
   judge: () => Promise<Judged>,

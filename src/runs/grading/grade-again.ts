@@ -19,7 +19,7 @@ export interface GradeAgainOptions {
   images: TaskImages;
   place: TaskPlace;
   limits?: Pick<AttemptLimits, "timeoutMultiplier" | "timeoutExtension"> | undefined;
-  /** For the result. Default: those that it has. */
+  /** Tries to write into the result. Default: those that it has. */
   tries?: AttemptResult["tries"] | undefined;
   /** Whether others are graded beside it, which an error must not end. Default: false. */
   isOneOfMany?: boolean | undefined;

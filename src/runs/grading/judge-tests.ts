@@ -34,7 +34,7 @@ export async function judgeTests(
     if (period === null) throw new TypeError("reward files are judged by when they were written");
     return { ...none, ...withMainReward(await readRewardFiles(await stop(), { uid, ...period })) };
   }
-  // What is missing may name a test that failed.
+  // The part of the output that is missing may name a test that failed.
   if (run.isOutputCut && check.kind === "parsed-output")
     return { ...none, rewards: null, verifier: "no-reward", message: outputIsCut };
   const grade =

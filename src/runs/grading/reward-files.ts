@@ -12,10 +12,10 @@ const CLOCK_TOLERANCE_MS = 2000;
 /** `reward.json` that goes on and on hides what the number is. */
 const MAX_REWARDS = 100;
 
-/** What has to be true of reward files that the verifier itself wrote. */
+/** Properties of reward files that the verifier itself wrote. Others are not trusted. */
 export interface RewardOrigin {
   uid: number;
-  /** By the clock of the container. */
+  /** Times by the clock of the container. */
   from: Date;
   to: Date;
 }

@@ -18,24 +18,24 @@ const LOGS = "/logs";
 const TESTS_DIRECTORY = "/tests";
 export const TEST_OUTPUT = "test-output.txt";
 
-/** What a parser of test output sees of it. */
+/** Limit for the test output that a parser reads. */
 export const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 const CHMOD_LIMIT_MS = 60_000;
-/** It may be in the other of two directories. */
+/** Stands for a script that cannot be read: it may be in the other of two directories. */
 const NO_SCRIPT = Buffer.alloc(0);
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
 const DISK_IS_FULL = new Error("the tests wrote more than they may");
-/** As of timeout(1). */
+/** Exit code of timeout(1). */
 const TIMEOUT_EXIT_CODE = 124;
 
 export interface TestRun {
   check: TaskCheck;
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
   cwd: string;
-  /** Whom the tests run as. */
+  /** User that the tests run as. */
   user: { uid: number; gid: number };
   env: Readonly<Record<string, string>>;
   allowed: TimeAllowed;
@@ -43,7 +43,7 @@ export interface TestRun {
   signal?: AbortSignal | undefined;
 }
 
-/** What tests may write, besides what was there when they began; null for no limit. */
+/** Limit for what tests may write, besides what was there when they began; null for no limit. */
 interface TestDisk {
   engine: Pick<Engine, "writtenBytes" | "containerChanges">;
   limitMb: number | null;
@@ -121,7 +121,7 @@ async function execWithin(
   { asRoot, asTests }: Pick<TestContainer, "asRoot" | "asTests">,
   { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
 ): Promise<Omit<TestsRun, "period">> {
-  // Before the clock of the tests starts: how much is written already is asked of the engine, which may take seconds.
+  // The disk is measured before the clock of the tests starts: asking the engine may take seconds.
   using disk = await DiskLimit.start(asRoot, run);
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
   using either = new AnySignal([run.signal, limit.signal, disk.signal]);
@@ -164,7 +164,7 @@ class DiskLimit implements Disposable {
     if (limitMb === null) return limit;
     const limitBytes = limitMb * 1024 ** 2;
     const before = await occupiedBytes(engine, { sandbox, limitBytes, signal });
-    // What was there before is not the tests', so without knowing it there is no limit.
+    // The limit is for what the tests add. Without knowing what was there before, there is none.
     if (before === null) return limit;
     void watchDisk(engine, {
       sandbox,
@@ -200,7 +200,7 @@ async function freshDirectories(
   ]);
 }
 
-/** What a link or a file in the place of `/logs` makes of the removal of what would be in it. */
+/** Errors of removing files below `/logs` if a link or a file is in the place of a directory above them. */
 const NO_DIRECTORY_ABOVE: ReadonlySet<ErrorCode> = new Set(["file.symlink", "file.not-directory"]);
 
 /** Removes the tests and what they wrote, with the rights of root. A link at one of these paths is removed itself, never followed. */

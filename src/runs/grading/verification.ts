@@ -3,9 +3,9 @@ import type { AttemptResult } from "../results/attempt-result.js";
 
 type StepVerification = NonNullable<AttemptResult["steps"][number]["verification"]>;
 
-/** What a verifier found. Without a valid reward there are no rewards, which counts as 0. */
+/** Result of a verifier. Without a valid reward `rewards` is null, which counts as 0. */
 export interface Verification extends StepVerification {
-  /** What the tests took; null if they did not run to an end. */
+  /** Time that the tests took; null if they did not run to an end. */
   time: TimeTaken | null;
   rewards: Readonly<Record<string, number>> | null;
 }

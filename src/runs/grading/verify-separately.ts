@@ -17,10 +17,10 @@ import type { Verification } from "./verification.js";
 export interface SeparateVerification {
   task: Task;
   step: TaskStep;
-  /** Of the verifier's environment, or of the task's. */
+  /** Image of the verifier's environment, or of the task's. */
   imageId: string;
   manifest: ArtifactManifest;
-  /** On the host: has the artifacts, and gets the output of the tests. */
+  /** Folder on the host: has the artifacts, and gets the output of the tests. */
   folder: string;
   allowed: TimeAllowed;
 }

@@ -1,6 +1,6 @@
 import { Gate } from "../../lib/time/gate.js";
 
-/** What brig does at the moment for an image. */
+/** Work on an image that is under way. */
 export interface ImageProgress {
   /** The reference, or the tag of an image that is built. */
   image: string;

@@ -24,7 +24,7 @@ interface BuildsOptions {
   activity: ImageActivity;
   /** Whether the commands of a build have no network. */
   isOffline: boolean;
-  /** What is made for a build that fails is marked as left by this one. Undefined for no mark. */
+  /** Marks images that a failed build leaves behind as belonging to this `$BRIG_HOME`. Undefined for no mark. */
   brigHome?: string | undefined;
   contextLimits?: ContextLimits | undefined;
   /** Called after each build. */
@@ -34,7 +34,7 @@ interface BuildsOptions {
 /** The contents of all files of a context are read for it. */
 const plannedAtOnce = 4;
 
-/** How many of the last lines of a build's log are in the error of one that takes too long. */
+/** Number of lines from the end of a build's log that the error of one that takes too long contains. */
 const shownLogLines = 20;
 
 /** Builds images from Dockerfiles, each content once. */
@@ -191,7 +191,7 @@ interface MarkedFiles {
   originalLine(line: number): number;
 }
 
-/** With a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
+/** Uses a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
 async function marked({ files, dockerfile }: BuildPlan, brigHome: string | undefined): Promise<MarkedFiles> {
   if (brigHome === undefined) return { files, originalLine: (line) => line };
   const bytes = files.replaced.get(dockerfile) ?? (await readFile(join(files.directory, dockerfile)));

@@ -4,7 +4,7 @@ import { createLock, type FileLock, holderOf, readCurrentProcess } from "../../l
 import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { HostProcesses } from "../../lib/owner.js";
 
-/** Held under this name, as if it was an image's, while anything is built for tasks. */
+/** Name held, as if it was an image's, while anything is built for tasks. */
 export const buildsHold = "builds-of-task-images";
 
 /**
@@ -14,7 +14,7 @@ export const buildsHold = "builds-of-task-images";
 export class ImageHolds {
   readonly #held = new Map<string, { lock: FileLock; count: number }>();
 
-  /** To be taken before one looks whether the image exists. Disposing of it twice does no harm. */
+  /** Take this before looking whether the image exists. Disposing of it twice does no harm. */
   async take(tag: string): Promise<Disposable> {
     const file = await holdFile(tag);
     const currentProcess = await readCurrentProcess();

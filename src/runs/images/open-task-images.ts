@@ -23,7 +23,7 @@ export interface TaskImagesOptions {
   /** How many images are built or pulled at once. Default: 2. */
   maxAtOnce?: number | undefined;
   contextLimits?: ContextLimits | undefined;
-  /** What builds of this `$BRIG_HOME` leave is marked, and removed once later ones have ended. Default: neither. */
+  /** Marks what builds leave as belonging to this `$BRIG_HOME`, and removes it once later builds have ended. Default: neither. */
   brigHome?: string | undefined;
   /** The disk space that the images of tasks may take, those of earlier runs included. Default: no limit. */
   budgetBytes?: number | undefined;

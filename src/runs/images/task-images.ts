@@ -13,7 +13,7 @@ export interface TaskImages {
   ): Promise<ReadyImage>;
 }
 
-/** Until it is disposed of, no brig removes the image to make room for others. */
+/** An image that no brig removes to make room for others, until this is disposed of. */
 export interface ReadyImage extends Disposable {
   /** `sha256:…`, the same as long as the content is. */
   id: string;

@@ -6,7 +6,7 @@ import { isPlatformOf } from "../../tasks/dockerfile/platforms.js";
 import type { BuiltImage } from "./build-plan.js";
 import type { WantedImage } from "./wanted-images.js";
 
-/** How many are named in the message. */
+/** Number of faults named in the message. */
 const shownFaults = 20;
 
 /**

@@ -25,7 +25,7 @@ export async function timesTellApart(madeAt: number, signal: AbortSignal | undef
   if (left > 0) await pause(left, signal);
 }
 
-/** Which of these new directories have none of the others in them. */
+/** The new directories that contain none of the others. */
 export async function emptyDirectories(sandbox: Sandbox, made: readonly string[]): Promise<EmptyDirectory[]> {
   const above = new Set(made.map((path) => posix.dirname(path)));
   const found = await Promise.all(
@@ -35,8 +35,8 @@ export async function emptyDirectories(sandbox: Sandbox, made: readonly string[]
 }
 
 /**
- * Those that are as they were when they were made, as the runner sees them. Asked before the container is stopped, since
- * the engine says nothing of owners and contents without reading the whole directory.
+ * The directories that are as they were when they were made, as the runner sees them. Asked before the container is
+ * stopped, since the engine says nothing of owners and contents without reading the whole directory.
  */
 export async function stillEmpty(
   sandbox: Sandbox,
@@ -47,8 +47,8 @@ export async function stillEmpty(
 }
 
 /**
- * Those that nothing was written to since, as the engine sees them in the stopped container. What a process of an
- * agent wrote in between and gave the former time is not seen, and stays behind. Errors: the engine's.
+ * The directories that nothing was written to since, as the engine sees them in the stopped container. If a process of
+ * an agent wrote in between and set the former time, that is not seen and stays behind. Errors: the engine's.
  */
 export async function untouched(
   { engine, containerId }: { engine: Pick<Engine, "statPath">; containerId: string },

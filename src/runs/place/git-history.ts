@@ -1,6 +1,6 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
 
-/** Nothing in the repository's own settings is obeyed that would run a program. */
+/** Settings of the repository that would run a program are not obeyed. */
 const PRELUDE = `
 git() { command git -c safe.directory='*' -c core.fsmonitor= -c core.hooksPath=/dev/null -c gc.auto=0 "$@"; }
 `;
@@ -23,7 +23,7 @@ const COUNT_LIMIT_MS = 60_000;
 const REMOVE_LIMIT_MS = 900_000;
 
 /**
- * How many commits an agent would find in the repository of its working directory that do not lead to the one
+ * Number of commits that an agent would find in the repository of its working directory and that do not lead to the one
  * checked out. 0 if there is no repository, no git, or too much to count.
  */
 export async function countOtherCommits(

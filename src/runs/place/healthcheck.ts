@@ -10,7 +10,7 @@ interface HealthOptions {
   now?: (() => number) | undefined;
 }
 
-/** What a container whose health check never succeeded fails with. */
+/** Error for a container whose health check never succeeded. */
 export class UnhealthyContainer extends BrigError {
   constructor(message: string) {
     super(message, {

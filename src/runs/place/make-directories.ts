@@ -66,7 +66,7 @@ function canMakeInside(sandbox: Sandbox, directories: readonly NewDirectory[]): 
 }
 
 interface MadeInside {
-  /** Those that did not exist, each after those above it. */
+  /** Directories that did not exist, each after those above it. */
   directories: readonly NewDirectory[];
   /** Whether nothing is left to do. */
   isComplete: boolean;
@@ -96,11 +96,11 @@ async function areFound({ files }: Sandbox, directories: readonly NewDirectory[]
 
 interface MkdirOutcome {
   directory: NewDirectory;
-  /** What exists may be anything. */
+  /** `exists`: the existing path may be anything, not only a directory. */
   outcome: "made" | "exists" | "refused";
 }
 
-/** Those at one depth at once. */
+/** Makes the directories of one depth at once. */
 async function mkdirEach({ files }: Sandbox, directories: readonly NewDirectory[]): Promise<MkdirOutcome[]> {
   const mkdir = async (directory: NewDirectory): Promise<MkdirOutcome> => {
     const { path, mode } = directory;

@@ -8,7 +8,7 @@ import { LABELS, sessionLabels } from "../../sandbox/labels.js";
 import { removeRecord, writeRecord } from "../../sandbox/sandbox-records.js";
 import { readVersion } from "../../version.js";
 
-/** Where containers are made, and where they are recorded. */
+/** The engine on which containers are made, and the directory in which they are recorded. */
 export interface RecordedPlace {
   engine: Engine;
   brigHome: string;
@@ -22,7 +22,7 @@ export async function neverStarted(
   const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
   const made = { sessionId: randomUUID(), owner };
   const record = { ...made, endpoint: engine.endpoint, containerId: null, placeholders: [] };
-  // By its record the next start, or a sweep, removes it if this process dies meanwhile. Nothing else needs the record.
+  // If this process dies meanwhile, the next start, or a sweep, removes the container by this record. Nothing else needs the record.
   ignoringFailure(() => writeRecord(brigHome, record));
   const forget = () => ignoringFailure(() => removeRecord(brigHome, made));
   try {
@@ -33,7 +33,7 @@ export async function neverStarted(
     };
     return { id, [Symbol.asyncDispose]: dispose };
   } catch (error) {
-    // Without an answer of the engine it may still appear.
+    // If the engine has not answered, the container may still appear.
     if (isDefiniteFailure(error)) forget();
     throw error;
   }
@@ -43,7 +43,7 @@ function ignoringFailure(act: () => void): void {
   try {
     act();
   } catch {
-    // On a full disk, for example.
+    // This fails on a full disk, for example.
   }
 }
 

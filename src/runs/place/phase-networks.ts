@@ -6,11 +6,11 @@ import { networkScope } from "./network-scope.js";
 
 const NOTHING: TaskNetwork = { mode: "allowlist", allowedHosts: [] };
 
-/** What the phases of one container may reach. */
+/** Networks of the phases of one container. */
 interface Phases {
   /** Null if nothing runs before the first of the others. */
   setup: TaskNetwork | null;
-  /** Of agents, and of tests that run in the same container. */
+  /** Networks of agents, and of tests that run in the same container. */
   others: readonly TaskNetwork[];
 }
 
@@ -25,7 +25,7 @@ export interface MixedNetworks {
  * allow-list, with nothing on it until the first is entered.
  */
 export class PhaseNetworks {
-  /** What the container is opened with, and has whenever it is started again. */
+  /** Network that the container is opened with, and has whenever it is started again. */
   readonly opened: TaskNetwork;
   /** Null if `enter` can give each phase its network. */
   readonly mixed: MixedNetworks | null;
@@ -47,7 +47,7 @@ export class PhaseNetworks {
   }
 }
 
-/** Of the container that the agent works in. */
+/** Networks of the container that the agent works in. */
 export function agentNetworks(task: Task): PhaseNetworks {
   const { environment, steps } = task;
   const tests = steps
@@ -59,7 +59,7 @@ export function agentNetworks(task: Task): PhaseNetworks {
   });
 }
 
-/** Of the container of a separate verifier. */
+/** Networks of the container of a separate verifier. */
 export function verifierNetworks(task: Task, step: TaskStep): PhaseNetworks {
   const environment = verifierEnvironment(task, step);
   return new PhaseNetworks({
@@ -83,8 +83,8 @@ export function agentNetwork({ environment }: Task, { agent }: TaskStep): TaskNe
 }
 
 /**
- * Of what prepares a step. Later steps may start programs that an agent has put into the container, which get no more than
- * the agent has.
+ * Network while a step is set up. From the second step on it is no wider than the agent's, since the setup may start
+ * programs that an agent has put into the container.
  */
 export function setupNetwork(task: Task, step: TaskStep): TaskNetwork {
   return step === task.steps[0] ? task.environment.network : agentNetwork(task, step);
@@ -109,7 +109,7 @@ function runsPrograms({ healthcheck, setupScript }: TaskStep): boolean {
   return healthcheck !== null || setupScript !== null;
 }
 
-/** Without an interface, a public network is what the proxy reaches of it. */
+/** A container whose network changes has no interface, so a public network is the public hosts that the proxy reaches. */
 function listed(network: TaskNetwork): NetworkScope {
   const scope = networkScope(network);
   return scope.kind === "full" ? { kind: "allowlist", hosts: [PUBLIC] } : scope;

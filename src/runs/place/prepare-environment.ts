@@ -7,7 +7,7 @@ import { requireUnixScript } from "./line-ends.js";
 import type { OpenTaskSandbox } from "./task-sandbox.js";
 import { uploadCopy, uploadDirectory } from "./upload-directory.js";
 
-/** As much as a test usually has. */
+/** Usual time limit of tests. */
 const SETUP_LIMIT_MS = 600_000;
 
 /**

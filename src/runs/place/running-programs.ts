@@ -15,15 +15,15 @@ type Files = Pick<Sandbox["files"], "list" | "read" | "stat">;
 
 const MAX_PROGRAMS = 200;
 const MAX_DESCRIPTORS = 64;
-/** What the kernel says of a process, that process can delay. */
+/** Time limit for reading /proc: a process can delay what the kernel says about it. */
 const LONGEST_MS = 10_000;
 const MAX_NAME = 60;
 const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 const LISTENING = "0A";
 
 /**
- * What runs in a container besides brig's own program, by what the kernel says in /proc; those that listen come first. No program of the
- * container takes part. Without what cannot be read in time. Error: the signal's reason.
+ * The programs that run in a container besides brig's own, according to /proc; those that listen come first. No program
+ * of the container takes part. Anything that cannot be read in time is left out. Error: the signal's reason.
  */
 export async function runningPrograms(
   { files }: { files: Files },
@@ -86,7 +86,7 @@ async function nameOf(reading: Reading, pid: string): Promise<string | null> {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
 }
 
-/** By the inode of their sockets. */
+/** Ports that programs listen on, by the inode of their sockets. */
 async function listeningPorts(reading: Reading): Promise<Map<string, number>> {
   const ports = new Map<string, number>();
   const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map((path) => textOf(reading, path)));

@@ -12,21 +12,21 @@ import { type ImageUser, imageUser } from "./image-user.js";
 import { networkScope } from "./network-scope.js";
 import type { RecordedPlace } from "./never-started.js";
 
-/** How many times the memory that a task asks for it may use before the kernel ends it. */
+/** Memory limit as a multiple of what a task asks for; above it the kernel ends programs. */
 const DEFAULT_MEMORY_HEADROOM = 3;
 /** Compilers and test runners of tasks start more processes than an agent's commands usually do. */
 const TASK_PIDS = 4096;
 const MIN_MEMORY_MB = 64;
 const MAX_SHM_MB = 128;
 
-/** What the containers of an attempt have in common. */
+/** Settings that the containers of an attempt have in common. */
 export interface TaskPlace {
   engine: Engine;
   environment: Environment;
   runtime?: string | undefined;
   limits?: ContainerLimits | undefined;
   signal?: AbortSignal | undefined;
-  /** With an allow-list, receives each attempt of a program to reach something. */
+  /** Receives each attempt of a program to reach something; only with an allow-list. */
   onEgress?: ((attempt: EgressAttempt) => void) | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface TaskContainer {
 
 export interface OpenTaskSandbox {
   sandbox: Sandbox;
-  /** Where commands start. */
+  /** Directory in which commands start. */
   cwd: string;
   user: ImageUser;
   memory: { requestedBytes: number | null; limitBytes: number };

@@ -105,7 +105,7 @@ async function fileEntry(
   }
 }
 
-/** Not more than was announced, even if the file has grown meanwhile. */
+/** Reads no more than was announced, even if the file has grown meanwhile. */
 async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   yield* file.createReadStream({ start: 0, end: Math.max(0, sizeBytes - 1) });

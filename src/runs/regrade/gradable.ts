@@ -52,7 +52,7 @@ async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() === true;
 }
 
-/** The same attempt before it was graded. It is not counted in any score until it is graded again. */
+/** Returns the attempt as it was before it was graded. It is not counted in any score until it is graded again. */
 export function withoutGrade(result: AttemptResult): AttemptResult {
   return {
     ...result,

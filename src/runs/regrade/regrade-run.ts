@@ -17,11 +17,11 @@ import { needsAgentsContainer, refuseUngradable, withoutGrade } from "./gradable
 
 export interface RegradeOptions {
   folder: string;
-  /** As they are now. Attempts at other tasks of the run keep their grades. */
+  /** The tasks as they are now. Attempts at other tasks of the run keep their grades. */
   tasks: readonly Task[];
   grade: NonNullable<AttemptRunner["grade"]>;
   concurrency: number;
-  /** Grade also attempts at tasks that have told or given their agent something else. */
+  /** Grade also attempts at tasks whose instruction or environment has changed since. */
   allowsChanges: boolean;
   onEvent: BatchListener;
   /** Aborting it starts no more. */
@@ -32,7 +32,7 @@ export interface RegradeOptions {
 
 export interface Regraded extends Run {
   before: Run;
-  /** Of the attempts that were graded again. */
+  /** Outcomes of the attempts that were graded again. */
   graded: AttemptOutcome[];
   /** The tasks whose attempts keep their grades, because their tests need the agent's container. */
   left: string[];
@@ -79,7 +79,7 @@ export async function regradeRun(options: RegradeOptions): Promise<Regraded> {
   return { batch: now, outcomes: [...kept, ...graded], before, graded, left, former, stop };
 }
 
-/** Those whose tests need no more than the artifacts. Error: `usage.invalid` if the run's are all others. */
+/** The tasks whose tests need only the artifacts. Error: `usage.invalid` if the run has tasks, but none like that. */
 function gradableTasks(tasks: readonly Task[], { tasks: ofRun }: BatchFile): Task[] {
   const gradable = tasks.filter((task) => !needsAgentsContainer(task));
   const isOfRun = ({ name }: Task) => ofRun.some((one) => one.name === name);
@@ -112,7 +112,7 @@ function withTasks(batch: BatchFile, tasks: readonly Task[]): BatchFile {
   };
 }
 
-/** Without those whose agent never worked. */
+/** Leaves out attempts whose agent never worked. */
 async function withWork(
   store: RunStore,
   attempts: readonly WaitingAttempt[],

@@ -1,6 +1,6 @@
 import type { AttemptResult } from "./attempt-result.js";
 
-/** What a run keeps in memory of each attempt that has ended; the rest is in its files. */
+/** The part of an ended attempt that a run keeps in memory; the rest is in its files. */
 export type AttemptOutcome = Pick<
   AttemptResult,
   | "task"
@@ -14,7 +14,7 @@ export type AttemptOutcome = Pick<
   | "startedAt"
   | "endedAt"
 > & {
-  /** How it passed; null if it did not. */
+  /** Kind of the pass; null if the attempt did not pass. */
   passKind: PassKind | null;
 };
 
@@ -26,7 +26,7 @@ export const passKinds = ["separate", "shared", "shared-outside", "shared-unconf
  */
 export type PassKind = (typeof passKinds)[number];
 
-/** How an attempt passed, by the least of its steps; null if it did not. */
+/** Kind of an attempt's pass, by the weakest of its steps; null if it did not pass. */
 export function passKindOf(result: Pick<AttemptResult, "status" | "reward" | "steps">): PassKind | null {
   if (!passes(result)) return null;
   const shared = result.steps.flatMap(({ verification }) =>
@@ -38,7 +38,7 @@ export function passKindOf(result: Pick<AttemptResult, "status" | "reward" | "st
   return shared.length === 0 ? "separate" : "shared";
 }
 
-/** What a pass rests on besides the work: paths in the agent's container, or a sentence. */
+/** Things besides the work that a pass rests on: paths in the agent's container, or a sentence. */
 export function passRestsOn({ steps }: Pick<AttemptResult, "steps">): string[] {
   return steps.flatMap(({ verification }) => {
     const confirmation = verification?.confirmation;

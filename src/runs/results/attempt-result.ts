@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What went wrong where the agent is not to blame, by the evidence that was found. */
+/** Classes of failures that are not the agent's fault, by the evidence that was found. */
 export const infrastructureClasses = [
   "engine-gone",
   "image-failed",
@@ -15,11 +15,11 @@ export const infrastructureClasses = [
 /** The task, its settings or brig itself: another try would end in the same way. */
 const UNGRADABLE = "ungradable";
 
-/** How the agent's part of an attempt ended. */
+/** Ways in which the agent's part of an attempt can end. */
 export const agentEndings = [
-  /** It said that it is done, or its program exited with 0. */
+  /** The agent said that it is done, or its program exited with 0. */
   "completed",
-  /** Its program exited with another code, or its model's conversation failed by its own fault. */
+  /** The agent's program exited with another code, or its model's conversation failed by its own fault. */
   "failed",
   /** The task's time ran out. */
   "timed-out",
@@ -27,9 +27,9 @@ export const agentEndings = [
   "limit",
   /** The kernel ended it above the task's own memory limit. */
   "out-of-memory",
-  /** It was ended because its container had written more than the task allows. */
+  /** The agent was ended because its container had written more than the task allows. */
   "out-of-disk",
-  /** It was not run at all, such as the agent `nop`. */
+  /** The agent was not run at all, such as the agent `nop`. */
   "not-run",
 ] as const;
 
@@ -84,7 +84,7 @@ const confirmationSchema = z.strictObject({
   gradings: count,
   message: z.string().nullable(),
 });
-/** What a pass of a shared verifier rests on. */
+/** Finding about whether a pass of a shared verifier rests on the work alone. */
 export type Confirmation = z.infer<typeof confirmationSchema>;
 
 const verificationSchema = z.strictObject({
@@ -160,8 +160,8 @@ export const attemptResultSchema = z.strictObject({
     })
     .describe("Relative to the attempt's folder; null for what there is not"),
 });
-/** What an attempt gave, as in its `result.json`. */
+/** Result of an attempt, as in its `result.json`. */
 export type AttemptResult = z.infer<typeof attemptResultSchema>;
-/** What the infrastructure did to an attempt. */
+/** Failure of an attempt that is not the agent's fault. */
 export type AttemptFailure = z.infer<typeof failureSchema>;
 export type AttemptUsage = z.infer<typeof usageSchema>;

@@ -11,7 +11,7 @@ export const runFiles = {
   superseded: "superseded",
 } as const;
 
-/** In the folder of an attempt. Written when it has ended, so an attempt without it is torn. */
+/** File in the folder of an attempt. Written when it has ended, so an attempt without it is torn. */
 export const RESULT_FILE = "result.json";
 
 /** One attempt at a task of the run. */
@@ -30,12 +30,12 @@ export function attemptFolder({ task, attempt }: AttemptPlace): string {
   return join(runFiles.attempts, taskFolderName(task), String(attempt));
 }
 
-/** Where the files of a try are kept that the infrastructure ended. */
+/** Folder for the files of a try that the infrastructure ended. */
 export function tryFolder(place: AttemptPlace, tryNumber: number): string {
   return `${attemptFolder(place)}.try-${tryNumber}`;
 }
 
-/** For maps. A task's name has no `#`. */
+/** Key for maps. A task's name has no `#`. */
 export function attemptKey({ task, attempt }: AttemptPlace): string {
   return `${task}#${attempt}`;
 }

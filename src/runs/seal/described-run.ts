@@ -13,7 +13,7 @@ import type { SealedAttempt, SealedRun } from "./statement.js";
 const MAX_BATCH_BYTES = 64 * 1024 * 1024;
 const MAX_PROOF_BYTES = 4 * 1024 * 1024;
 
-/** What the files of a run say. */
+/** Description of a run, read from its files. */
 export interface DescribedRun {
   /** Null if `batch.json` is missing or damaged. */
   run: SealedRun | null;

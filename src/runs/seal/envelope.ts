@@ -39,7 +39,7 @@ export function keyId(publicKey: KeyObject): string {
   return `SHA256:${createHash("sha256").update(der).digest("base64").replace(/=+$/, "")}`;
 }
 
-/** What DSSE signs: the type counts, too, so that a signature of something else is none of this. */
+/** The bytes that DSSE signs. They include the type, so that a signature of another kind of document is not valid here. */
 function preAuthentication(payload: Buffer): Buffer {
   return Buffer.concat([
     Buffer.from(`DSSEv1 ${Buffer.byteLength(PAYLOAD_TYPE)} ${PAYLOAD_TYPE} ${payload.length} `),

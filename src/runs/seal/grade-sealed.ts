@@ -13,12 +13,12 @@ import { readResults } from "../results/results-file.js";
 
 type GradedOutcome =
   | { kind: "same" }
-  /** Each field that is not as it was sealed. */
+  /** `differences`: each field that is not as it was sealed. */
   | { kind: "different"; differences: { field: string; sealed: string; found: string }[] }
   /** The task is not the one that the run ran, so its tests say nothing about this attempt. */
   | { kind: "other-task"; sealed: string; found: string }
   | { kind: "failed"; reason: string }
-  /** Its tests ran in the agent's container, which is gone: its rewards are as they were signed, and nobody can tell more. */
+  /** The tests ran in the agent's container, which is gone: the rewards are as they were signed, and nobody can tell more. */
   | { kind: "left-out" };
 
 export interface GradedSealed {

@@ -12,7 +12,7 @@ const MAX_DEPTH = 128;
 
 export interface RunTree {
   files: SealedFile[];
-  /** What is neither a file nor a directory, cannot be read, or is too deep: nothing of it can be sealed. */
+  /** Paths that cannot be sealed: neither file nor directory, unreadable, or too deep. */
   others: string[];
 }
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { batchFileSchema } from "../batch/batch-settings.js";
 
-/** In the folder of a sealed run. */
+/** File in the folder of a sealed run. */
 export const SEAL_FILE = "seal.json";
 
 export const STATEMENT_TYPE = "https://in-toto.io/Statement/v1";
@@ -32,7 +32,7 @@ const attemptSchema = z.strictObject({
 
 const runSchema = batchFileSchema.pick({ settings: true, tasks: true });
 
-/** What a sealed run says, apart from its files. */
+/** Statements of a sealed run, apart from its files. */
 const predicateSchema = z.strictObject({
   brigVersion: z.string(),
   sealedAt: z.iso.datetime(),
@@ -41,7 +41,7 @@ const predicateSchema = z.strictObject({
   attempts: z.array(attemptSchema),
 });
 
-/** What is signed: an in-toto statement. */
+/** The signed document: an in-toto statement. */
 export const statementSchema = z.strictObject({
   _type: z.literal(STATEMENT_TYPE),
   subject: z.array(subjectSchema),

@@ -89,7 +89,7 @@ function readRecord(
   }
   if (record.type === "turn_context" && record.context.model) about.agent.model_name = record.context.model;
   if (record.type === "brig" && record.name === "sandbox") {
-    // Where brig keeps the states of the workspace means nothing elsewhere.
+    // The place where brig keeps the states of the workspace means nothing elsewhere.
     const { snapshot: _, ...sandbox } = record.payload;
     sandboxes.push(sandbox);
   }

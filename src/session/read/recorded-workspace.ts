@@ -5,8 +5,8 @@ import type { ReadRecord } from "./session-lines.js";
 /** The copy-on-write workspace that a session had last. */
 export interface RecordedWorkspace {
   /**
-   * Where its state may be stored. Use the first of these that exists. If one with `isCertain` is missing,
-   * the state is lost; if none exists, nothing was changed.
+   * Places where its state may be stored. Use the first of these that exists. If one with `isCertain` is missing, the
+   * state is lost; if none exists, nothing was changed.
    */
   readonly states: readonly RecordedState[];
 }
@@ -46,7 +46,7 @@ export function readPoint(payload: unknown): SessionRestorePoint | null {
 export class WorkspaceReading {
   /** The latest first. Null: the workspace is not copy-on-write. */
   #states: RecordedState[] | null = null;
-  /** How many of them are the session's own, and not those of the session that it was forked from. */
+  /** Number of states that are the session's own, and not those of the session that it was forked from. */
   #ownCount = 0;
 
   add({ name: kind, payload }: ReadRecord & { type: "brig" }): void {

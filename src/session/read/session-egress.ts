@@ -49,7 +49,7 @@ const wire = z
     };
   });
 
-/** What programs of the session tried to reach, in the order in which it ended. A record that cannot be read is left out. */
+/** Attempts of the session's programs to reach something, in the order in which they ended. A record that cannot be read is left out. */
 export async function* egressOf(lines: AsyncIterable<SessionLine>): AsyncIterable<EgressEntry> {
   for await (const line of lines) {
     if (line.kind !== "record" || line.record.type !== "brig") continue;

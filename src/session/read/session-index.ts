@@ -9,7 +9,7 @@ import { messageText } from "../../model/items.js";
 import { type ReadRecord, readLine } from "./session-lines.js";
 import { isPrompt } from "./session-reader.js";
 
-/** What a session's file name and directory entry say about it. */
+/** Facts about a session from its file's name and directory entry. */
 export interface SessionFileEntry {
   path: string;
   /** The id in the file name; the first record has the authoritative one. */

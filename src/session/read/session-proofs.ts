@@ -41,7 +41,7 @@ const wire = z
     proof,
   }));
 
-/** What the kernel said about the policy of a session's sandbox, before the first command ran in it. */
+/** Statements of the kernel about the policy of a session's sandbox, from before the first command ran in it. */
 export type SessionProof = z.infer<typeof wire>;
 
 /** One of each sandbox of the session, in the order in which they were opened. A record that cannot be read is left out. */

@@ -23,9 +23,7 @@ export interface RecordedSession {
   items: ResponseItem[];
   /** The settings of the last turn; null if there was none. */
   lastTurn: TurnSettings | null;
-  /**
-   * What the items last told the model about where and how it works; null if nothing they say still applies.
-   */
+  /** The context that the items last gave the model about where and how it works; null if none of it still applies. */
   sentContext: SentContext | null;
   /** The total of all requests. */
   usage: TokenUsage;
@@ -50,7 +48,7 @@ export interface SessionDamage {
 /** More than any model can read. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
 
-/** How messages start that have the role of the user but were written by other programs. */
+/** Beginnings of messages that have the role of the user but were written by other programs. */
 const writtenByOthers: readonly string[] = [
   "<user_instructions>",
   "<ENVIRONMENT_CONTEXT>",

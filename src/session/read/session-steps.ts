@@ -49,7 +49,7 @@ export interface AgentStep extends StepFrame {
   effort: string | null;
   /** The settings of the turn; null if the file does not contain them. */
   turn: TurnSettings | null;
-  /** How the turn ended, if it ended with this step and was not completed. */
+  /** Ending of the turn, if it ended with this step and was not completed. */
   ending: "interrupted" | "failed" | null;
 }
 

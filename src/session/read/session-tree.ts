@@ -6,7 +6,7 @@ import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 import type { SessionRecord } from "../write/session-file.js";
 import { type FileFacts, hashFiles, statFiles } from "./tree-programs.js";
 
-/** What describing a tree needs of a sandbox's files. Paths are resolved inside the sandbox. */
+/** The parts of a sandbox's files that describing a tree needs. Paths are resolved inside the sandbox. */
 interface TreeFiles {
   list(
     path: string,

@@ -1,14 +1,14 @@
 import type { FullDisk } from "../../errors.js";
 import type { CallCause } from "../../output/call-cause.js";
 
-/** As in session files and in `--json`. */
+/** Writes a full disk as in session files and in `--json`. */
 export function wireDisk(disk: FullDisk | undefined): Readonly<Record<string, unknown>> | undefined {
   if (disk === undefined) return undefined;
   const { owner, path, freeBytes, freeFiles } = disk;
   return { owner, path, free_bytes: freeBytes, free_files: freeFiles };
 }
 
-/** As in session files and in `--json`. Undefined, and so left out, if there are none. */
+/** Writes causes as in session files and in `--json`. Undefined, and so left out, if there are none. */
 export function wireCauses(
   causes: readonly CallCause[] | undefined,
 ): readonly Readonly<Record<string, unknown>>[] | undefined {

@@ -2,7 +2,7 @@ import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { SessionSetting } from "../setting.js";
 import type { SessionRecord } from "./session-file.js";
 
-/** What network a sandbox has. Attempts are only logged with an allow-list: otherwise brig does not see them. */
+/** Records the network of a sandbox. Attempts are only logged with an allow-list: otherwise brig does not see them. */
 export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
   const isLogged = network.kind === "allowlist";
   return {

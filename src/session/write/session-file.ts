@@ -8,11 +8,11 @@ import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
-/** Where a session is recorded. */
+/** The record of a session. */
 export interface SessionLog {
   /** Null if nothing is recorded. */
   readonly path: string | null;
-  /** Why records are missing, in a sentence; null if none are. They are written as soon as possible. */
+  /** Reason for missing records, in a sentence; null if none are missing. They are written as soon as possible. */
   readonly trouble: string | null;
   /** Throws `session.invalid` if the file cannot be created. After that it neither records nor throws. */
   append(record: SessionRecord): void;
@@ -30,7 +30,7 @@ export interface SessionRecord {
     | "event_msg"
     | `brig.${
         | "sandbox"
-        /** What ran in it before the first call. */
+        /** The command that ran in it before the first call. */
         | "setup"
         | "call"
         /** The state of the workspace after a call. */
@@ -38,9 +38,9 @@ export interface SessionRecord {
         /** The user has undone a call. */
         | "undo"
         | "approval"
-        /** What network a sandbox has. */
+        /** The network of a sandbox. */
         | "egress"
-        /** What a program in it tried to reach. */
+        /** An attempt of a program in it to reach something. */
         | "egress_attempt"
         | "turn"
         | "tree"
@@ -52,7 +52,7 @@ export interface SessionRecord {
   payload: Readonly<Record<string, unknown>>;
 }
 
-/** Where and for which session a file is created. */
+/** Place and session for which a file is created. */
 export interface SessionFileOptions {
   /** `$BRIG_HOME`. */
   home: string;
@@ -84,7 +84,7 @@ export async function openSessionFile(session: SessionFileOptions): Promise<Sess
   return await newSessionFile(session);
 }
 
-/** For tests, `write` may be something other than the system call. */
+/** Creates a session's file. `write` may be something other than the system call, for tests. */
 export async function newSessionFile(
   { home, threadId, now }: SessionFileOptions,
   write?: WriteBytes,
@@ -226,7 +226,7 @@ class SessionFile implements SessionLog {
     }
   }
 
-  /** Without its first record a session does not start; `--ephemeral` is for sessions without a record. */
+  /** A session does not start without its first record; `--ephemeral` is for sessions without a record. */
   #giveUp(): void {
     const trouble = this.#open?.file.trouble;
     rmSync(this.#parts.path, { force: true });

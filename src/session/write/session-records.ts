@@ -35,7 +35,7 @@ export function sessionMeta(session: {
   };
 }
 
-/** Which session has started an agent, and how. */
+/** The session that started an agent, and the way it did. */
 export interface AgentOrigin {
   parentId: string;
   depth: number;
@@ -45,7 +45,7 @@ export interface AgentOrigin {
   isForked: boolean;
 }
 
-/** As Codex records it; `isolation` is brig's own. */
+/** Source of a session as Codex records it; `isolation` is brig's own. */
 function sourceOf(agent: AgentOrigin | null): Readonly<Record<string, unknown>> {
   if (agent === null) return { source: "exec" };
   const { parentId, depth, nickname, role, isForked } = agent;
@@ -140,7 +140,7 @@ export function sandboxRecord(sandbox: {
   image: string | undefined;
   proof: unknown;
   startMs: number;
-  /** Under which name the states of a copy-on-write workspace are kept. Default: it has another workspace. */
+  /** Name under which the states of a copy-on-write workspace are kept. Default: it has another workspace. */
   snapshotId?: string | null | undefined;
   /** Whether it is the second container, with full access. */
   isEscalated?: boolean;
@@ -202,7 +202,7 @@ export function callRecord(call: {
   durationMs: number;
   /** Undefined for a call that ran no command, or whose command is still running. */
   exitCode: number | undefined;
-  /** What is known of why the command failed. */
+  /** Known reasons for the failure of the command. */
   causes: readonly CallCause[] | undefined;
   usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
 }): SessionRecord {

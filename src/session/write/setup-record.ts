@@ -3,7 +3,7 @@ import type { SessionRecord } from "./session-file.js";
 
 const MAX_OUTPUT_BYTES = 4096;
 
-/** How the set-up of a session ended, with the end of its output. `exitCode` is null if it was interrupted, or brig could not run it. */
+/** Records the end of a session's set-up, with the end of its output. `exitCode` is null if it was interrupted, or brig could not run it. */
 export function setupRecord(setup: {
   sandboxId: string;
   argv: readonly string[];

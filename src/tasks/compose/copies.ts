@@ -22,7 +22,7 @@ interface Volume {
 }
 
 /**
- * What a service mounts of the task's own files, which its container gets as copies: whatever runs there changes nothing of
+ * The task's own files that a service mounts. Its container gets copies of them, so that programs in it cannot change
  * the task. Tests and solution are left out. Any other directory of the host is a fault.
  */
 export function copiesOf({ volumes = [] }: ServiceSettings, file: string, options: CopyOptions): TaskCopy[] {

@@ -13,7 +13,7 @@ import { type BuildSettings, harmlessKeys, type ServiceSettings, serviceSchema }
 export interface ComposeOptions extends CopyOptions {
   /** The only service that the file may have. */
   service: string;
-  /** What the format's own runner sets, and what tasks may ask for. */
+  /** Variables that the format's own runner sets, and those that tasks may ask for. */
   variables: Variables;
 }
 

@@ -29,7 +29,7 @@ const volumeSchema = z.union([
 
 const size = z.union([z.string(), z.number()]);
 
-/** What brig honours. Any other key of a service is refused, but for those that change nothing for a task. */
+/** The keys that brig honours. Any other key of a service is refused, but for those that change nothing for a task. */
 export const serviceSchema = z.object({
   image: z.string().optional(),
   build: buildSchema.optional(),

@@ -1,7 +1,7 @@
 import type { Instruction } from "./instructions.js";
 
 export interface BuildKitFeature {
-  /** From 1. */
+  /** Number of the line, from 1. */
   line: number;
   name: string;
 }
@@ -13,12 +13,12 @@ const flags: Readonly<Record<string, RegExp>> = {
   HEALTHCHECK: /^--start-interval\b/,
 };
 
-/** In a shell this is the shell's own; elsewhere the builder replaces variables. */
+/** Instructions in which the builder replaces variables. In a shell they are the shell's own. */
 const replacesVariables = /^(?:ADD|ARG|COPY|ENV|EXPOSE|FROM|LABEL|STOPSIGNAL|USER|VOLUME|WORKDIR)$/;
 const patternInVariable = /(?<!\\)\$\{\w+(?:#|%|\/)/;
 const gitSource = /^(?:git@|git:\/\/|https?:\/\/\S+\.git(?:#|$))/;
 
-/** What of an instruction the engine's classic builder refuses, or takes for something else. */
+/** Parts of an instruction that the engine's classic builder refuses, or misunderstands. */
 export function buildKitFeaturesOf({ name, text, hasHeredoc, firstLine }: Instruction): BuildKitFeature[] {
   const words = text.split(/\s+/);
   const firstOther = words.findIndex((word) => !word.startsWith("--"));

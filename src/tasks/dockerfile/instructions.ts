@@ -1,6 +1,6 @@
 /** One instruction of a Dockerfile. */
 export interface Instruction {
-  /** In capital letters: "FROM". */
+  /** Name in capital letters: "FROM". */
   name: string;
   /** The rest, with continued lines joined. */
   text: string;
@@ -31,7 +31,7 @@ function readInstruction(lines: readonly string[], firstLine: number, continuati
   let lastLine = firstLine;
   for (let at = firstLine; at < lines.length; at++) {
     const line = lines[at] ?? "";
-    // Inside an instruction comments and empty lines do not end it.
+    // Comments and empty lines inside an instruction do not end it.
     if (at > firstLine && isBlank(line)) continue;
     lastLine = at;
     const trimmed = line.trimEnd();

@@ -4,9 +4,9 @@ import { isNativePlatform, predefinedArguments } from "./platforms.js";
 import { expandVariables } from "./variables.js";
 
 export interface Dockerfile {
-  /** What it uses of images that it does not build itself, in order; an image may occur several times. */
+  /** Uses of images that it does not build itself, in order; an image may occur several times. */
   bases: readonly BaseUse[];
-  /** What only BuildKit can do: with the classic builder it fails. */
+  /** Features that only BuildKit has: with the classic builder they fail. */
   buildKitFeatures: readonly BuildKitFeature[];
   platforms: readonly PlatformUse[];
   /** Arguments about the platform that it declares without a value. Only BuildKit gives them one by itself. */
@@ -15,16 +15,16 @@ export interface Dockerfile {
 
 /** A `FROM`, or a `COPY --from`, of an image. */
 export interface BaseUse {
-  /** With variables replaced. */
+  /** Reference of the image, with variables replaced. */
   reference: string;
   instruction: Instruction;
 }
 
 /** A `FROM` that asks for a platform other than that of the engine. */
 interface PlatformUse {
-  /** From 1. */
+  /** Number of the line, from 1. */
   line: number;
-  /** With variables replaced, as in `linux/arm64`. */
+  /** Platform such as `linux/arm64`, with variables replaced. */
   platform: string;
 }
 

@@ -1,4 +1,4 @@
-/** What BuildKit defines in every Dockerfile. */
+/** Arguments that BuildKit defines in every Dockerfile. */
 export const predefinedArguments = [
   "TARGETPLATFORM",
   "TARGETOS",

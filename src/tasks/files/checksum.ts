@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type TaskPart, type TaskParts, taskParts } from "../task.js";
 import type { TreeEntry } from "./task-tree.js";
 
-/** Of what a checksum is made. A part is a list of texts, whose order counts. */
+/** Contents that a checksum is made of. A part is a list of texts, whose order counts. */
 export type PartContents = Readonly<Partial<Record<TaskPart, readonly string[]>>>;
 
 export function taskChecksums(contents: PartContents): { checksum: string; parts: TaskParts } {

@@ -70,7 +70,7 @@ class Listing {
     return true;
   }
 
-  /** In an order that does not depend on the file system. */
+  /** Lists a directory in an order that does not depend on the file system. */
   #children(directory: string): Dirent[] {
     try {
       const names = directory === "" ? this.#names : undefined;
@@ -101,11 +101,11 @@ class Listing {
     else this.entries.set(path, { kind: "link", path, target });
   }
 
-  /** By its text, and by what the file system makes of it, which differs after a link to a directory. */
+  /** Whether a link leads out, by its text or by what the file system makes of it, which differs after a link to a directory. */
   #leadsOut(path: string, target: string): boolean {
     if (isOutside(resolve("/task", dirname(path), target), "/task")) return true;
     try {
-      // Not realpathSync, which takes ".." out of the target of a link before it follows it.
+      // This does not use realpathSync, which takes ".." out of the target of a link before it follows it.
       return isOutside(realpathSync.native(join(this.#root, path)), this.#realRoot);
     } catch (error) {
       // A link to nothing is harmless.

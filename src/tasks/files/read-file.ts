@@ -60,7 +60,7 @@ export async function hashFile(
   }
 }
 
-/** How many bytes there were for the buffer. */
+/** Reads until the buffer is full or the file ends. Returns the number of bytes read. */
 function fill(file: number, buffer: Buffer): number {
   let filled = 0;
   while (filled < buffer.length) {

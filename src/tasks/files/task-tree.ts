@@ -73,7 +73,7 @@ export class TaskTree {
   }
 }
 
-/** Without the byte order mark that some editors write. */
+/** Removes the byte order mark that some editors write. */
 function withoutMark(text: string): string {
   return text.startsWith("\ufeff") ? text.slice(1) : text;
 }

@@ -10,11 +10,11 @@ import type { EnvironmentToml, HealthcheckToml } from "./schema.js";
 
 export interface HarborEnvironment {
   environment: TaskEnvironment;
-  /** Of a Compose file; null where it gives none. */
+  /** User named in a Compose file; null where it gives none. */
   user: string | null;
 }
 
-/** What Harbor's own runner gives to a Compose file. Directories of logs are brig's to provide. */
+/** Variables that Harbor's own runner sets for a Compose file. Directories of logs are brig's to provide. */
 const logDirectories: Readonly<Record<string, string>> = {
   ENV_VERIFIER_LOGS_PATH: "/logs/verifier",
   ENV_AGENT_LOGS_PATH: "/logs/agent",
@@ -85,7 +85,7 @@ export function definesImage(directory: string, { tree }: HarborReading): boolea
   return tree.hasFile(`${directory}/Dockerfile`) || composeFile(directory, { tree }) !== null;
 }
 
-/** Without these the outcome would not be that of the task. */
+/** Refuses settings that brig does not support and without which the outcome would not be that of the task. */
 function refuseUnsupported(toml: EnvironmentToml, table: string, { notes }: HarborReading): void {
   const refuse = (key: string, problem: string) =>
     notes.refuse(problem, { file: TASK_FILE, field: `${table}.${key}` });

@@ -1,6 +1,6 @@
 import type { TaskPart } from "../task.js";
 
-/** To which part of a task a file belongs. */
+/** The part of a task that a file belongs to. */
 export function partOf(path: string): TaskPart {
   const inner = path.replace(/^steps\/[^/]+\//, "");
   if (inner === "instruction.md") return "instruction";

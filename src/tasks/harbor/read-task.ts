@@ -87,7 +87,7 @@ function nameOf({ task }: TaskToml, directory: string, notes: TaskNotes): string
   return "";
 }
 
-/** What `[metadata]` says wins over what `[task]` says, since tags and difficulty are usually there. */
+/** Values in `[metadata]` win over those in `[task]`, since tags and difficulty are usually there. */
 function metadataOf({ metadata, task, source }: TaskToml): Record<string, unknown> {
   const { name: _, keywords, ...described } = task;
   const known = { ...described, source, ...(keywords === undefined ? {} : { tags: keywords }) };

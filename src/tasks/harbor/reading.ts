@@ -2,7 +2,7 @@ import type { TaskTree } from "../files/task-tree.js";
 import type { TaskNotes } from "../notes/task-notes.js";
 import type { Variables } from "../values/variables.js";
 
-/** What every part of the reader needs. */
+/** Shared by all parts of the reader. */
 export interface HarborReading {
   tree: TaskTree;
   notes: TaskNotes;

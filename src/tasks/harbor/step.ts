@@ -51,7 +51,7 @@ export function stepSources(toml: TaskToml): StepSource[] {
     field: `steps[${index}].`,
     agent: { ...whole.agent, ...step.agent },
     verifier: { ...whole.verifier, ...step.verifier, env: { ...whole.verifier.env, ...step.verifier.env } },
-    // Its own environment says more than the mode that the task gives to all steps.
+    // A step's own environment says more than the mode that the task gives to all steps.
     mode: modeOf(step.verifier) ?? modeOfTask ?? "shared",
     artifacts: [...whole.artifacts, ...step.artifacts],
     minReward: step.min_reward,
@@ -155,13 +155,13 @@ interface OwnEnvironment {
   environment: HarborEnvironment | null;
   /** The task's own, unchanged. */
   isSame: boolean;
-  /** Its image contains the tests. */
+  /** Whether its image contains the tests. */
   hasTests: boolean;
 }
 
 /**
- * Of a separate verifier: `[verifier.environment]`, else a copy of `[environment]`. The directory of the tests may
- * have a Dockerfile, whose image then contains them.
+ * The environment of a separate verifier: `[verifier.environment]`, else a copy of `[environment]`. The directory of
+ * the tests may have a Dockerfile, whose image then contains them.
  */
 function verifierEnvironment(
   { verifier, folder, field }: StepSource,
@@ -195,7 +195,7 @@ function verifierEnvironment(
   return { environment, isSame: false, hasTests: false };
 }
 
-/** Those that there are: a step's own, whose files replace those of all steps of the same names, comes first. */
+/** The directories of tests that exist: a step's own, whose files replace those of all steps of the same names, comes first. */
 function testsDirectories(folder: string, { tree }: HarborReading): string[] {
   return [...new Set([`${folder}tests`, "tests"])].filter((directory) => tree.hasDirectory(directory));
 }

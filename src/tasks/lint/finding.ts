@@ -1,7 +1,7 @@
 import type { TaskTree } from "../files/task-tree.js";
 import type { Task, TaskStep } from "../task.js";
 
-/** With an error, the grade of the task means nothing. A warning is for its author to decide. */
+/** An error means that the grade of the task means nothing. A warning is for its author to decide. */
 type LintLevel = "error" | "warning";
 
 export interface LintFinding {
@@ -13,11 +13,11 @@ export interface LintFinding {
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
   message: string;
-  /** What can be done about it; null where the message says it. */
+  /** A way to solve the problem; null where the message says it. */
   hint: string | null;
 }
 
-/** What a rule finds in a step. */
+/** A rule's finding in a step. */
 export type Remark = Pick<LintFinding, "message"> & Partial<Pick<LintFinding, "file" | "level">>;
 
 export interface Rule {

@@ -44,7 +44,7 @@ function isProgram(path: string): boolean {
   return /\.(?:sh|bash|py|js|mjs|ts|rb|pl|go|rs|c|cc|cpp|java)$/.test(path);
 }
 
-/** What COPY and ADD take from the build context. */
+/** Sources in the build context of COPY and ADD. */
 function copiedSources(dockerfile: string): string[] {
   const lines = dockerfile
     .replace(/^\s*#.*\n?/gm, "")

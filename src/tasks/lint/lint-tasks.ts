@@ -18,7 +18,7 @@ const PLACEHOLDER = "1";
 const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024;
 
 export interface LintReport {
-  /** How many tasks there are that can be used. */
+  /** Number of tasks that can be used. */
   tasks: number;
   findings: LintFinding[];
 }
@@ -39,7 +39,7 @@ export async function lintTasks(paths: readonly string[], options: ReadTasksOpti
   return { tasks: tasks.length, findings };
 }
 
-/** What a variable of this machine would be, such as a key, is no matter of the task: any text stands for one that is not set. */
+/** Examines tasks even if variables of this machine are not set, such as keys: they do not concern the task, so any text stands for them. */
 async function examineWithoutVariables(
   paths: readonly string[],
   options: ReadTasksOptions,
@@ -126,7 +126,7 @@ function solutionText({ solution }: TaskStep, texts: ReadonlyMap<string, string>
   return solution?.kind === "commands" ? solution.commands.join("\n") : [...texts.values()].join("\n");
 }
 
-/** Of the verifier's own image, which then has the tests; null for one that is not built. */
+/** Build context of the verifier's own image, which then has the tests; null for one that is not built. */
 function contextOf({ verifier }: TaskStep): string | null {
   const image = verifier.environment?.image;
   return image?.kind === "build" ? image.context : null;

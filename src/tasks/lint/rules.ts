@@ -5,7 +5,7 @@ import type { LintStep, Rule } from "./finding.js";
 import { copiedGraders, gradersInEnvironment } from "./grader-files.js";
 import { neededPrograms } from "./running-programs.js";
 
-/** In the order in which their findings are shown. */
+/** Rules in the order in which their findings are shown. */
 export const rules: readonly Rule[] = [
   {
     name: "no-solution",

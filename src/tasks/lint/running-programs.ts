@@ -4,11 +4,11 @@ import type { LintStep, Remark } from "./finding.js";
 const asksProgram =
   /\bhttps?:\/\/(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])|(?:localhost|127\.0\.0\.1|\[::1\])["']?\s*(?::|,)\s*["']?\d{2,5}\b|\b(?:nc|ncat|telnet)\s+(?:-\w+\s+)*(?:localhost|127\.0\.0\.1)\b|\b(?:curl|wget|ssh|psql|mysql|redis-cli|mongosh?)\b[^\n]*(?:@|\s)(?:localhost|127\.0\.0\.1)\b|\b(?:pgrep|pidof)\s+[-\w]|\bsystemctl\s+(?:is-active|status)\b|\bservice\s+\S+\s+status\b|\b(?:ss|netstat)\s+-\w*l|\blsof\s+-i/;
 
-/** What starts a program that goes on running: a shell's `&`, managers of services, and what daemons are called with. */
+/** Commands that start a program that goes on running: a shell's `&`, managers of services, and usual options of daemons. */
 const startsInShell =
   /[^&>|\\]&\s*(?:#.*)?$|\b(?:nohup|setsid|daemonize|supervisord|start-stop-daemon)\b|\bsystemctl\s+(?:(?:re)?start|enable\s+--now)\b|\bservice\s+\S+\s+(?:re)?start\b|\/etc\/init\.d\/\S+\s+(?:re)?start\b|\btmux\s+new\S*\s[^\n]*-d\b|\bscreen\s+-\w*dm|\bdocker\s+(?:compose\s+)?(?:run|up)\b[^\n]*\s-d\b|\bpg_ctl(?:cluster)?\b[^\n]*\bstart\b|\bpm2\s+start\b|\s--?(?:daemon(?:ize|ized)?|fork)\b|^\s*(?:sudo\s+)?(?:\/\S*\/)?(?:nginx|sshd|redis-server|postfix\s+start|apache(?:2)?ctl\s+(?:-k\s+)?(?:re)?start)\s*(?:$|[;&|])/m;
 
-/** The same from the languages that tests are written in, and libraries that serve in the process of the tests. */
+/** Code that starts such a program in the languages that tests are written in, and libraries that serve in the process of the tests. */
 const startsInCode =
   /\b(?:Popen|create_subprocess_(?:exec|shell)|spawn|execFile|fork)\s*\(|\bmultiprocessing\b|\bThread\s*\(|\b(?:TestClient|live_server|xprocess|testcontainers|httptest|serve_forever|HTTPServer|TCPServer|createServer)\b|\.listen\s*\(|\buvicorn\.run\b|\bapp\.run\s*\(/;
 

@@ -4,7 +4,7 @@ import { parseDockerfile } from "../dockerfile/parse-dockerfile.js";
 import type { Task, TaskImage } from "../task.js";
 import type { LintFinding } from "./finding.js";
 
-/** What keeps brig from running a task of any format, although it can be read. */
+/** Reasons for which brig cannot run a task of any format, although it can be read. */
 export async function taskFindings(task: Task): Promise<LintFinding[]> {
   const images = [task.environment, ...task.steps.flatMap(({ verifier }) => verifier.environment ?? [])];
   const unique = new Map(images.map(({ image }) => [JSON.stringify(image), image]));

@@ -4,11 +4,11 @@ export interface TaskFault {
   source: string;
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
-  /** Such as `environment.memory`; null for the whole file. */
+  /** A field such as `environment.memory`; null for the whole file. */
   field: string | null;
   /** A sentence without a full stop that follows the place. */
   problem: string;
-  /** What the author of the task, or the user, can do. */
+  /** Advice for the author of the task, or for the user. */
   hint: string | null;
   /** A variable of this machine that is not set, without which the task cannot be read. */
   missingVariable?: string | undefined;

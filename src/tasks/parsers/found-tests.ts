@@ -1,4 +1,4 @@
-/** As test programs report it. A test that was expected to fail, and did, is "xfailed". */
+/** Result reported by a test program. A test that was expected to fail, and did, is "xfailed". */
 export type TestStatus = "passed" | "failed" | "skipped" | "error" | "xfailed";
 
 /** Output with more tests is not believed: no program has as many, but hostile output can have any number. */

@@ -14,7 +14,7 @@ export function* linesOf(log: string): Generator<string> {
   }
 }
 
-/** What stands between white space. */
+/** Splits a line at white space. */
 export function wordsOf(line: string): string[] {
   return line.split(/\s+/).filter((word) => word !== "");
 }

@@ -7,7 +7,7 @@ import { django, sympy } from "./python.js";
 import { cucumber, minitest, phpunit, rspec, rubyUnit } from "./scripted.js";
 import { terminalBenchPytest } from "./terminal-bench.js";
 
-/** By the names that tasks use: `parse_log_…` in SWE-bench, others in Terminal-Bench. */
+/** Parsers by the names that tasks use: `parse_log_…` in SWE-bench, others in Terminal-Bench. */
 const parsers = {
   pytest: terminalBenchPytest,
   parse_log_pytest: pytest,

@@ -23,7 +23,7 @@ export const matplotlib: LogParser = (log, found) => {
   }
 };
 
-/** Of a parameter that is an absolute path, only the last part counts: the rest differs from machine to machine. */
+/** Parses a log of pytest. If a parameter is an absolute path, only its last part counts: the rest differs from machine to machine. */
 export const pytestOptions: LogParser = (log, found) => {
   for (const line of linesOf(log)) addSummaryLine(line, { found, nameOf: withoutDirectories });
 };
@@ -77,7 +77,7 @@ function isSkipCount(status: TestStatus, id: string): boolean {
   return status === "skipped" && /^\[\d{1,9}\]$/.test(id);
 }
 
-/** Only passes and failures, in either order of id and status. */
+/** Reads only passes and failures, in either order of id and status. */
 export const seaborn: LogParser = (log, found) => {
   for (const line of linesOf(log)) {
     const [first = "", second] = wordsOf(line);

@@ -15,7 +15,7 @@ const TASK_FILE = "task.yaml";
 const TESTS_FILE = "tests.json";
 const ASSETS = "test_assets";
 
-/** Where a task has what a data set has in columns. Line ends are kept, since patches depend on them. */
+/** Files of a task that stand for columns of a data set. Line ends are kept, since patches depend on them. */
 const columns = {
   patch: "gold.patch",
   eval_script: "eval.sh",

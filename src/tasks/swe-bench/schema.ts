@@ -34,7 +34,7 @@ function jsonOf(value: string): unknown {
   }
 }
 
-/** What brig uses of an instance. Data sets have columns of their own beside it. */
+/** Columns of an instance that brig uses. Data sets have further ones. */
 export const instanceSchema = z.looseObject({
   instance_id: text,
   repo: text,

@@ -54,7 +54,7 @@ export function readEnvironment(
   };
 }
 
-/** What the format's own runner sets for the Compose file. The names of images and containers mean nothing to brig. */
+/** Variables that the format's own runner sets for the Compose file. The names of images and containers mean nothing to brig. */
 function runnerVariables(name: string): Variables {
   const prefix = `tb__${name.replaceAll(".", "-")}`;
   return {

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const minutes = z.number().min(0).nullish();
 
-/** What task.yaml says. Other keys are left aside with a warning. */
+/** The keys of task.yaml that brig reads. Other keys are left aside with a warning. */
 export const taskYamlSchema = z.object({
   instruction: z.string().refine((text) => text.trim() !== "", "it must not be empty"),
   author_name: z.string().nullish(),

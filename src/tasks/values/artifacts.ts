@@ -30,7 +30,7 @@ export function artifactOf(
   return { source, destination, exclude };
 }
 
-/** Not empty, with no step upwards and no character that cannot be in a name. */
+/** Whether a path is not empty, has no step upwards and no character that cannot be in a name. */
 function isPlainPath(path: string): boolean {
   return path !== "" && !path.split("/").includes("..") && !/\p{Cc}/u.test(path);
 }

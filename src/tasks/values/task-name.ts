@@ -11,7 +11,7 @@ export function isTaskName(name: string): boolean {
   );
 }
 
-/** For a task that does not give itself a name: that of its directory, with "-" for spaces and whatever else names may not have. */
+/** Name for a task that does not give itself one: that of its directory, with "-" for spaces and whatever else names may not have. */
 export function nameOfDirectory(directory: string): string {
   return basename(directory).replace(/[^A-Za-z0-9._-]+/g, "-");
 }

@@ -141,7 +141,7 @@ export class ChildOpener {
     return isSame ? items : withoutReasoning(items);
   }
 
-  /** What an agent is continued with: its role, and its last model if an agent can still be started with that. */
+  /** Choices for continuing an agent: its role, and its last model if an agent can still be started with that. */
   #chosenBefore({ meta, lastTurn }: RecordedSession): Chosen {
     const { tree, options } = this.#parent;
     const role = roleOf(meta.agent_role ?? null, tree.options.roles);

@@ -9,7 +9,7 @@ import type { AgentRole } from "../agents-options.js";
 import { askingFor } from "../asking.js";
 import { borrowedSandbox, borrowedServers } from "./borrowed-sandbox.js";
 
-/** What an agent takes over from the session that starts it. */
+/** Parts that an agent takes over from the session that starts it. */
 export interface Inheritance {
   options: ConversationOptions;
   setting: SessionSetting;
@@ -24,7 +24,7 @@ export interface Inheritance {
   emit(event: AgentEvent): void;
 }
 
-/** What an agent does not take over from the session. */
+/** Parts that an agent has of its own, and does not take over from the session. */
 interface OwnParts
   extends Pick<
     ConversationOptions,

@@ -1,7 +1,7 @@
 export interface AwsCredentials {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Only temporary keys have one. Null for all others. */
+  /** Token of temporary keys. Null for all others. */
   sessionToken: string | null;
 }
 
@@ -33,7 +33,7 @@ export class AwsKeys {
   #reading: Promise<void> | null = null;
   readonly #renew: RenewOptions | null;
 
-  /** Without `renew`, the keys are used for ever. */
+  /** Keys are used for ever if there is no `renew`. */
   constructor(first: TimedCredentials, renew: RenewOptions | null = null) {
     this.#current = first;
     this.#hidden = [secretParts(first.credentials)];
@@ -41,7 +41,7 @@ export class AwsKeys {
     this.#renew = renew;
   }
 
-  /** They may have expired. */
+  /** The newest keys. They may have expired. */
   get newest(): AwsCredentials {
     return this.#current.credentials;
   }
@@ -80,7 +80,7 @@ export class AwsKeys {
   }
 }
 
-/** What nobody may see of keys: their id is no secret. */
+/** The parts of keys that nobody may see. The id is no secret. */
 export function secretParts({ secretAccessKey, sessionToken }: AwsCredentials): string[] {
   return [secretAccessKey, sessionToken].filter((part) => part !== null);
 }

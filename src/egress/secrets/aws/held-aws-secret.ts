@@ -3,12 +3,12 @@ import type { AwsCredentials, AwsKeys } from "./aws-keys.js";
 
 /** Keys of AWS with their placeholders. Only this process knows both. */
 export interface HeldAwsSecret {
-  /** As in the settings. */
+  /** Name of the secret in the settings. */
   name: string;
-  /** Those in which programs find the placeholders. */
+  /** Environment variables in which programs find the placeholders. */
   variables: Readonly<Record<string, string>>;
   keys: AwsKeys;
-  /** With a session token if the first keys have one. They stay the same when the keys are read anew. */
+  /** Placeholders, with a session token if the first keys have one. They stay the same when the keys are read anew. */
   placeholders: AwsCredentials;
   /** Patterns as in an allow-list. */
   hosts: readonly string[];
@@ -19,7 +19,7 @@ export interface HeldAwsSecret {
   plainHttp: boolean;
 }
 
-/** Of access key ids after their prefix: Base32. */
+/** Alphabet of access key ids after their prefix: Base32. */
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const ID_CHARS = 16;
 const SECRET_BYTES = 30;
@@ -44,7 +44,7 @@ function newSecretAccessKey(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** Those in which programs of AWS look for keys, if the name is AWS. */
+/** Environment variables in which AWS programs look for keys, if the name is AWS. */
 export function awsVariables(
   name: string,
   { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials,

@@ -3,7 +3,7 @@ export interface AwsAuthorization {
   accessKeyId: string;
   region: string;
   service: string;
-  /** In lower case. */
+  /** Names in lower case. */
   signedHeaders: readonly string[];
 }
 

@@ -6,9 +6,9 @@ export type BodyReading =
   /** The program went away, or sent nothing for too long. */
   | { kind: "ended" };
 
-/** Of one request: no service of AWS that needs the checksum of a body takes much more. */
+/** Limit for one request: no service of AWS that needs the checksum of a body takes much more. */
 const BODY_MAX_BYTES = 32 * 1024 * 1024;
-/** Of all requests of one sandbox at once. */
+/** Limit for all requests of one sandbox at once. */
 const ALL_MAX_BYTES = 128 * 1024 * 1024;
 
 /** The bodies of requests that wait to be signed, which are in memory. */

@@ -6,10 +6,10 @@ import type { BodyReading } from "./read-body.js";
 export interface UnsignedRequest {
   method: string;
   isTls: boolean;
-  /** Of the `Host` header. */
+  /** Value of the `Host` header. */
   authority: string;
   path: string;
-  /** As they are sent on: names and values in turn. */
+  /** Names and values in turn, as they are sent on. */
   headers: readonly string[];
   /** Reads the whole body, for signatures that need its checksum. */
   readBody(): Promise<BodyReading>;
@@ -24,9 +24,9 @@ export type SignedRequest =
 
 /** Services whose paths are encoded once in signatures, and whose requests say the checksum of their body. */
 const LIKE_S3 = new Set(["s3", "s3express", "s3-object-lambda", "s3-outposts"]);
-/** What a request can say of its body, besides its SHA-256 in hex, without each part of it being signed. */
+/** Values that a request can give for its body, besides its SHA-256 in hex, without each part of it being signed. */
 const UNSIGNED_BODIES = new Set(["UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"]);
-/** What the signature replaces. */
+/** Headers that the signature replaces. */
 const REPLACED = new Set(["authorization", "x-amz-date", "x-amz-security-token"]);
 
 /**
@@ -41,7 +41,7 @@ export async function signRequest(
   const url = `${isTls ? "https" : "http"}://${authority}${path}`;
   const isS3 = service === "s3";
   const isLikeS3 = LIKE_S3.has(service);
-  // What the library takes for a space, for a slash and for one slash, and what services may read in another way.
+  // Characters that the library takes for a space, for a slash or for one slash, and that services may read in another way.
   const unclear = isS3 ? /\+|%2f/i : isLikeS3 ? /\/\// : null;
   if (!isSameInUrl(url, path, unclear)) return { kind: "problem", problem: { kind: "path" } };
   const signed = new Map<string, string>();

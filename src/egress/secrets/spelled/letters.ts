@@ -8,7 +8,7 @@ export interface Letter {
   readonly longer: readonly string[];
 }
 
-/** How many characters of Base64 depend on the bytes before, when these end in the middle of a group of three. */
+/** Number of characters of Base64 that depend on the bytes before, when these end in the middle of a group of three. */
 const SHARED_CHARS = [0, 2, 3];
 
 /** Writes secrets in letters: as they are, in hexadecimal, and in Base64 wherever they begin in a group of three bytes. */
@@ -42,7 +42,7 @@ export class Alphabet {
   }
 }
 
-/** Without the characters that also depend on what is before and after the text. */
+/** Base64 of a text at each offset, without the characters that also depend on what is before and after it. */
 export function base64Of(text: string): string[] {
   const bytes = Buffer.from(text);
   return SHARED_CHARS.map((shared, before) =>
@@ -55,7 +55,7 @@ export function base64Of(text: string): string[] {
 interface Character {
   kind: "text" | "hex" | "base64";
   byte: number;
-  /** Of its form. */
+  /** Whether it is the first character of its form. */
   isFirst: boolean;
 }
 

@@ -8,7 +8,7 @@ export class SpelledSearch {
   readonly #texts: SpelledTexts;
   readonly #onFound: OnFound;
   #state: State;
-  /** Where the matches of the state begin, in the same order. Only the first `#count` of them count. */
+  /** Positions at which the matches of the state begin, in the same order. Only the first `#count` of them count. */
   #starts: number[] = [];
   #nextStarts: number[] = [];
   #count = 0;
@@ -20,7 +20,7 @@ export class SpelledSearch {
     this.#state = texts.nothing;
   }
 
-  /** Where the oldest form begins that may still be completed; the end of the stream so far if there is none. */
+  /** Position of the oldest form that may still be completed; the end of the stream so far if there is none. */
   get pendingFrom(): number {
     return (this.#count > 0 ? this.#starts[0] : undefined) ?? this.#position;
   }

@@ -1,9 +1,9 @@
 import { Alphabet, type Letter } from "./letters.js";
 
 interface SpelledOptions {
-  /** For data whose bytes are in reverse order. */
+  /** Set for data whose bytes are in reverse order. */
   isBackwards?: boolean;
-  /** How many characters of a form that has `length` of them are enough, from its beginning. Default: all. */
+  /** Number of leading characters that are enough to recognise a form that has `length` of them. Default: all. */
   enough?: (length: number) => number;
 }
 
@@ -11,7 +11,7 @@ interface SpelledOptions {
 interface Match {
   /** The place in the form that has been reached. */
   place: number;
-  /** How many bytes of the next character came, and the range of its spellings that begin with them. */
+  /** Number of bytes seen of the next character, and the range of its spellings that begin with them. */
   bytes: number;
   from: number;
   to: number;
@@ -20,20 +20,20 @@ interface Match {
 /** All matches of a stream at one moment, the oldest first. */
 export interface State {
   matches: readonly Match[];
-  /** What each next byte does, as far as any stream had it. */
+  /** The step for each next byte, as far as any stream had it. */
   steps: (Step | undefined)[];
 }
 
 export interface Step {
   to: State;
-  /** For each match of the new state the one of the old state that it continues; NEW if it begins with this byte. */
+  /** The match of the old state that each match of the new state continues; NEW if it begins with this byte. */
   continued: readonly number[];
   /** Texts that end with this byte. */
   found: readonly { continued: number; text: number }[];
 }
 
 export const NEW = -1;
-/** So many matches are remembered, in states and steps, which are then forgotten and made anew as they are needed. */
+/** Number of matches that are remembered, in states and steps. Above it they are forgotten and made anew as they are needed. */
 const REMEMBERED_MATCHES_MAX = 50_000;
 
 /**
@@ -41,17 +41,17 @@ const REMEMBERED_MATCHES_MAX = 50_000;
  * of them has learned: each byte in each state has to be thought about only once.
  */
 export class SpelledTexts {
-  /** In characters; infinite if there are no texts. */
+  /** Length of the shortest text in characters; infinite if there are no texts. */
   readonly shortest: number;
   /** The places of each form follow each other: one before each character, and one at the end, which has null. */
   readonly #letters: readonly (Letter | null)[];
-  /** Which of the texts has been found when a place is reached; -1 for none. */
+  /** Index of the text that is found when a place is reached; -1 for none. */
   readonly #found: readonly number[];
   /** The places at which forms begin. */
   readonly #beginnings: readonly number[];
   #states = new Map<string, State>();
   #remembered = 0;
-  /** Without any match. */
+  /** The state without any match. */
   readonly nothing: State = { matches: [], steps: [] };
   /** The step of most bytes in most states: whoever sends data can have one in each, so that they are all the same. */
   readonly #toNothing: Step = { to: this.nothing, continued: [], found: [] };
@@ -96,7 +96,7 @@ export class SpelledTexts {
       if (text >= 0 && !found.has(text)) found.set(text, continued);
       if (this.#letters[place]) add({ place, bytes: 0, from: 0, to: 0 }, continued);
     };
-    // Of two matches that go on alike, the older one has all of the younger one.
+    // If two matches go on alike, the older one covers all of the younger one.
     const add = (match: Match, continued: number) => {
       const key = keyOf(match);
       if (!next.has(key)) next.set(key, { match, continued });

@@ -32,17 +32,17 @@ const HTML_NAMES: Readonly<Record<string, readonly string[]>> = {
   "}": ["rcub", "rbrace"],
 };
 
-/** As shells and SQL write a quote inside of quotes. */
+/** Ways in which shells and SQL write a quote inside of quotes. */
 const QUOTED: Readonly<Record<string, readonly string[]>> = {
   "'": ["''", "'\\''", `'"'"'`],
   '"': ['""'],
 };
 
-/** What a line break inside of Base64 or hexadecimal is written as, also in JSON. */
+/** Ways to write a line break inside of Base64 or hexadecimal, also in JSON. */
 const LINE_BREAKS = ["\n", "\r\n", "\\n", "\\r\\n"];
 
 /**
- * How programs write a byte of a text in longer form than as it is: in JSON and other literals, URLs, HTML, quoted-printable,
+ * Ways in which programs write a byte of a text in longer form than as it is: in JSON and other literals, URLs, HTML, quoted-printable,
  * and in two of these at once, such as a URL in a URL or JSON in HTML. One character of each text stands for one byte.
  */
 export function longSpellings(byte: number): string[] {
@@ -78,7 +78,7 @@ function spelledOnce(byte: number): string[] {
   ];
 }
 
-/** What a text that is encoded already becomes in a document of another kind. */
+/** Encodings that a text that is encoded already gets in a document of another kind. */
 const OUTER_ENCODERS: readonly ((text: string) => string)[] = [
   (text) => text.replace(/[\\"]/g, "\\$&"),
   (text) => text.replace(/[\\/]/g, "\\$&").replace(/["&'<>]/g, (one) => `\\u00${hexOf(one)}`),

@@ -4,7 +4,7 @@ const source = "brig: settings that programs read before they do what they are t
 const remedy =
   'set `environment_mode = "separate"`; in the shared mode tell programs to read no settings (`curl -q`, `GOENV=off`, `mvn -s`), and install nothing while tests run';
 
-/** What clients, tools that build, and package managers obey when they start. */
+/** Attacks by the settings that network clients, build tools and package managers read when they start. */
 export const toolSettings: readonly Attack[] = [
   {
     name: "home-settings",

@@ -20,24 +20,24 @@ const MAX_GRADINGS = 16;
 const LONGEST_MS = 10 * 60_000;
 const MAX_PATHS = 100;
 
-/** On the host, in the folder of the step: the outputs of the tests. */
+/** Folder for the outputs of the tests, on the host, in the folder of the step. */
 const CONFIRM_FOLDER = "confirm";
 
 export interface PassToConfirm extends Omit<FreshGrading, "folder"> {
   work: KeptWork;
   /** The agent's container, after its tests. */
   stopped: SandboxFiles;
-  /** What the agent had changed before the tests ran. */
+  /** Everything that the agent had changed before the tests ran. */
   changes: readonly ContainerChange[];
-  /** What the agent left running, and the tests had. */
+  /** Programs that the agent left running, and that still ran during the tests. */
   keptPrograms: readonly RunningProgram[];
-  /** Of the step, on the host. */
+  /** Folder of the step, on the host. */
   folder: string;
   /** Called before each grading. */
   onGrading?: ((grading: { number: number; atMost: number }) => void) | undefined;
 }
 
-/** Where a pass of a shared verifier is asked about: the working directory, and the artifacts that lie elsewhere. */
+/** Directories that belong to the work itself: the working directory, and the artifacts that lie elsewhere. */
 export function workRoots(step: FreshGrading["step"], cwd: string): string[] {
   const all = [...new Set([cwd, ...artifactSources(step.artifacts, cwd)])];
   return all.filter((path) => !all.some((other) => other !== path && path.startsWith(`${other}/`)));
@@ -76,7 +76,7 @@ export async function confirmPass(place: TaskPlace, pass: PassToConfirm): Promis
   }
 }
 
-/** What else differs from a fresh container is what runs, what is in volumes, and chance. */
+/** Result if no set of changes explains the pass. It may then rest on running programs, on volumes, or on chance. */
 function notFound({ keptPrograms }: PassToConfirm): Confirmation {
   if (keptPrograms.length === 0)
     return notConfirmed(
@@ -119,7 +119,7 @@ class Gradings {
     return this.count >= MAX_GRADINGS || performance.now() > this.#until;
   }
 
-  /** With the work and these changes. */
+  /** Grades the work together with these changes. */
   async passes(changes: readonly ContainerChange[]): Promise<boolean> {
     const { work, stopped: from, onGrading } = this.#pass;
     const { signal } = this.#place;

@@ -16,13 +16,13 @@ export interface FreshGrading {
   task: Task;
   step: TaskStep;
   imageId: string;
-  /** Whom the agent worked as, and whom the tests run as. */
+  /** Users that the agent worked as and that the tests run as. */
   agent: ImageUser;
   user: ImageUser;
-  /** Of the tests. */
+  /** Environment of the tests. */
   env: Readonly<Record<string, string>>;
   allowed: TimeAllowed;
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
 }
 

@@ -7,13 +7,13 @@ import type { Engine } from "../../../docker/engine-types.js";
 import { isBrigError } from "../../../errors.js";
 import { openedSandboxOf, type Sandbox } from "../../../sandbox/sandbox.js";
 
-/** As much as a host can spare for a while. */
+/** An amount that a host can spare for a while. */
 const MAX_BYTES = 2 * 1024 ** 3;
 
 const TOO_LARGE = new Error("the work is too large to be kept");
 
 interface KeptRoot {
-  /** In the container. */
+  /** Path in the container. */
   path: string;
   /** The tar file; null for what does not exist. */
   file: string | null;
@@ -22,13 +22,13 @@ interface KeptRoot {
 interface KeepOptions {
   /** Absolute paths in the container. None is in another. */
   roots: readonly string[];
-  /** On the host; must not exist yet. */
+  /** Folder on the host; must not exist yet. */
   folder: string;
   signal?: AbortSignal | undefined;
   maxBytes?: number | undefined;
 }
 
-/** What an agent left in some directories, kept on the host, so that whatever tests then do to it changes nothing. */
+/** The agent's work in some directories, kept on the host, so that tests cannot change it. */
 export class KeptWork implements AsyncDisposable {
   readonly roots: readonly string[];
   readonly #kept: readonly KeptRoot[];

@@ -8,7 +8,7 @@ export interface ChangeGroup {
   changes: readonly ContainerChange[];
 }
 
-/** More would take more halvings than there are gradings. */
+/** With more groups there would be more halvings than gradings. */
 const MAX_GROUPS = 128;
 
 /** The kernel's, the engine's, brig's, and what is made anew for all tests. */
@@ -16,8 +16,8 @@ const notOfTheAgent =
   /^\/(?:proc|sys|dev|\.brig|tests|solution|logs|run)(?:\/|$)|^\/etc\/(?:hostname|hosts|resolv\.conf|mtab)$/;
 
 /**
- * What an agent has changed outside of some directories: files, links, and whole directories where the topmost is new. A
- * directory in which only something has changed says nothing itself.
+ * Changes of an agent outside of some directories: files, links, and whole directories where the topmost is new. A
+ * directory in which only something has changed is not listed itself.
  */
 export function changesOutside(
   changes: readonly ContainerChange[],
@@ -36,7 +36,7 @@ export function changesOutside(
   });
 }
 
-/** Each change by itself, or those of a directory together if there are too many of them. */
+/** Returns each change by itself, or those of a directory together if there are too many of them. */
 export function groupsOf(changes: readonly ContainerChange[]): ChangeGroup[] {
   if (changes.length <= MAX_GROUPS)
     return changes.map((change) => ({ path: change.path, changes: [change] }));

@@ -35,7 +35,7 @@ async function placeChange(
   { from, signal }: { from: ChangedContainer; signal?: AbortSignal | undefined },
 ): Promise<void> {
   const { engine, containerId } = openedSandboxOf(sandbox);
-  // What tests have removed since then is as if it had never been.
+  // A path that tests have removed since then is treated as if it had never existed.
   const archive =
     kind === "deleted" ? null : await from.engine.readArchive(from.containerId, path, signal && { signal });
   if (archive === null) return await remove(sandbox, path);

@@ -7,14 +7,14 @@ import type { Confirmation } from "../../results/attempt-result.js";
 import { confirmPass, notConfirmed, type PassToConfirm, workRoots } from "./confirm-pass.js";
 import { KeptWork } from "./kept-work.js";
 
-/** In the folder of the step, until its verification is over. */
+/** Folder in the folder of the step, until its verification is over. */
 const WORK_FOLDER = ".work";
 
 interface WorkPlace {
   engine: Pick<Engine, "readArchive">;
   step: TaskStep;
   cwd: string;
-  /** Of the step, on the host. */
+  /** Folder of the step, on the host. */
   folder: string;
   signal: AbortSignal | undefined;
 }
@@ -24,7 +24,7 @@ export class SharedPass implements AsyncDisposable {
   #work: KeptWork | null = null;
   #whyNot = "the tests ended before the work could be kept";
 
-  /** To be called before the tests run. What goes wrong here is no reason not to run them. Error: the signal's reason. */
+  /** Call this before the tests run. A failure here is no reason not to run them. Error: the signal's reason. */
   async keepWork(sandbox: Sandbox, { engine, step, cwd, folder, signal }: WorkPlace): Promise<void> {
     try {
       const kind = (await sandbox.files.stat(cwd, { followSymlinks: false })).type;

@@ -1,4 +1,4 @@
-/** What a test says of some items. It may not be asked any more once its budget is used. */
+/** Answer of a test to a set of items. Once its budget is used, it may not be asked any more. */
 type Answer = boolean | "out-of-budget";
 
 export interface SmallestSet<Item> {
@@ -21,7 +21,7 @@ export async function smallestSet<Item>(
     if (answer === "out-of-budget") isSmallest = false;
     return answer === true;
   };
-  /** What of `candidates` is needed besides `base`. */
+  /** The items of `candidates` that are needed besides `base`. */
   const needed = async (
     base: readonly Item[],
     candidates: readonly Item[],

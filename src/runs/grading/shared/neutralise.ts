@@ -16,7 +16,7 @@ const MAX_PUT_BACK = 20_000;
 /** More findings than this say nothing more. */
 const MAX_FINDINGS = 100;
 const DATABASE_MAX_BYTES = 1024 * 1024;
-/** What JSON has in place of bytes that are no text. */
+/** Replacement character, which JSON has in place of bytes that are no text. */
 const UNREADABLE = "\uFFFD";
 const LIBRARY_CACHE = "/etc/ld.so.cache";
 
@@ -43,7 +43,7 @@ export async function neutralise(sandbox: Sandbox, neutralising: Neutralising): 
   return work.findings;
 }
 
-/** What is in a directory that is removed needs no look of its own. */
+/** Refuses too many changes. Paths in a directory that is removed are not counted, since they are never looked at. */
 function refuseTooMany(changes: readonly ContainerChange[], places: SharedPlaces): void {
   let [count, removed] = [0, ""];
   for (const { path, kind } of changes) {
@@ -60,7 +60,7 @@ function refuseTooMany(changes: readonly ContainerChange[], places: SharedPlaces
   }
 }
 
-/** What is in a directory comes right after it, so that a link in place of a directory is gone before. */
+/** Sorts a directory right before its contents, so that a link in place of a directory is gone before they are restored. */
 function parentsFirst(one: ContainerChange, other: ContainerChange): number {
   const [a, b] = [one.path.replaceAll("/", "\0"), other.path.replaceAll("/", "\0")];
   return a < b ? -1 : a > b ? 1 : 0;
@@ -72,7 +72,7 @@ class Neutraliser {
   readonly #originals: Originals;
   readonly #places: SharedPlaces;
   readonly #standIns: StandIns;
-  /** What is below it was put back, too. */
+  /** Directory that was restored together with everything below it. */
   #settled: string | null = null;
   #changesLibraryCache = false;
   readonly #groups = new Set<string>();
@@ -186,7 +186,7 @@ class Neutraliser {
     return (await this.#originals.entry(path))?.kind === "directory";
   }
 
-  /** Nobody may put programs into a directory of PATH while tests run who could not in the image. */
+  /** Closes a directory of PATH to users who could not put programs there in the image. */
   async #closeDirectory(change: ContainerChange): Promise<void> {
     const original = await this.#originals.entry(change.path);
     if (original?.kind !== "directory" || change.kind === "deleted") {
@@ -286,7 +286,7 @@ class Neutraliser {
   }
 }
 
-/** What is put back without a look at it, so that a file without a readable name takes its directory with it. */
+/** Treatments that restore a path without reading it. A file without a readable name makes them restore its whole directory. */
 const putBackUnread: ReadonlySet<Treatment> = new Set([
   "restore",
   "restore-settings",
@@ -294,5 +294,5 @@ const putBackUnread: ReadonlySet<Treatment> = new Set([
   "refuse-plugin",
 ]);
 
-/** Where an installation of packages leaves so many files that one sentence is for all of them. */
+/** Directories in which installing packages leaves so many files that one finding stands for all of them. */
 const groups = ["/var/lib/dpkg/info", "/var/lib/apt/lists", "/var/cache/apt/archives"];

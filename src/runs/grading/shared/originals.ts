@@ -32,7 +32,7 @@ export class Originals {
     return given === null ? await this.#image.read(path) : streamTar([given]);
   }
 
-  /** What the path itself was, without what is in it. `isOfImage`: false where the engine says that the image has no such path. */
+  /** Original state of the path itself, without its contents. `isOfImage`: false where the engine says that the image has no such path. */
   async entry(path: string, { isOfImage = true } = {}): Promise<ReceivedEntry | null> {
     if (!isOfImage && (await this.#givenEntry(path)) === null) return null;
     const archive = await this.read(path);

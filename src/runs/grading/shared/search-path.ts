@@ -28,7 +28,7 @@ export function isOnSearchPath(path: string): boolean {
   return libraryFile.test(path) || headerDirectory.test(path);
 }
 
-/** Where a program, library or header of the same name may be, one of which is found before the others. */
+/** Other places for a program, library or header of the same name. One of them is found before the others. */
 export function othersOfThatName(path: string, { programs, isProgram }: OnPath): string[] {
   const name = posix.basename(path);
   const joined = (directories: readonly string[], relative: string) =>

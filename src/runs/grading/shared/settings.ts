@@ -1,13 +1,13 @@
 import { posix } from "node:path";
 
-/** Where settings are looked for, and what the agent was asked to change. */
+/** Places where settings are looked for, and the task given to the agent. */
 export interface SettingPlaces {
   cwd: string;
   /** The home directories of root, of the agent and of the tests. Those in /home need not be named. */
   homes: readonly string[];
   /** Whole directories of settings, such as `$XDG_CONFIG_HOME`. */
   settings: readonly string[];
-  /** What the agent was told. */
+  /** The task as the agent got it. */
   instruction: string;
 }
 
@@ -76,7 +76,7 @@ function isSettingOfHome(name: string, { isWork }: { isWork: boolean }): boolean
   return namedLikeSettings.test(name) && !ofStores.test(name);
 }
 
-/** What programs write there for themselves, and obey in no way that could matter. */
+/** Files that programs write there for themselves, and whose contents cannot influence a grade. */
 const history =
   /(?:history|hist|-hsts|viminfo|lesshst|\.lock|\.log|\.pid|\.rnd|\.Xauthority|\.sudo_as_admin_successful)$/;
 
@@ -87,7 +87,7 @@ const keptInHomes =
 const namedLikeSettings =
   /^\.[^/]+\/(?:(?:[^/]+\/){0,2}(?:[^/]*\.d|hooks|startup|init)\/[^/]+|(?:[^/]+\/)?(?:[^/.]*(?:config|settings|profile|environment)[^/]*|[^/.]*rc|env|[^/.][^/]*\.(?:conf|cfg|ini|toml|properties|gradle|kts|sbt|xml|ya?ml|json|sh|jl|lua)))$/i;
 
-/** What was downloaded or installed is data, however its files are named. */
+/** Downloaded or installed files are data, however they are named. */
 const ofStores =
   /\/(?:repository|caches?|packages?|pkgs|registry|versions|installs|candidates|toolchains|store|wrapper|dists|compiled|models|extensions|node_modules|site-packages|dist-packages|_cacache|_npx|_logs|logs?|tmp|envs)\//;
 
@@ -103,11 +103,11 @@ const ofTools = [
   /^\/etc\/apk\/(?!(?:world|arch)$).+/,
   // Packages of languages.
   /^\/(?:etc|usr\/(?:local\/)?etc)\/(?:pip|pip\.conf|npmrc|yarnrc[^/]*|gemrc|bundle|condarc|conda|uv|pypoetry|composer|NuGet|opt\/NuGet|cargo|pnpm)(?:\/|$)/,
-  // What compiles, builds and runs.
+  // Tools that compile, build and run.
   /^\/etc\/(?:java[^/]*|maven[^/]*|mavenrc|gradle[^/]*|ant[^/]*|sbt|scala|groovy[^/]*|python[^/]*|ruby[^/]*|irbrc|julia|R|ghc[^/]*|clang[^/]*|ccache\.conf|distcc|dotnet|mono|php\/[^/]+\/cli)(?:\/|$)/,
   /\/(?:apache-)?(?:maven|gradle|ant|sbt)[^/]*\/(?:conf|etc|init\.d|lib\/ext)(?:\/|$)/,
   /\/jre\/lib\/(?:ext|endorsed)\//,
   /\/go\/go\.env$/,
-  // Terminals, editors and debuggers, and clients of what is elsewhere.
+  // Terminals, editors, debuggers, and clients of remote services.
   /^\/etc\/(?:inputrc|fish|csh[^/]*|ksh[^/]*|tmux\.conf|screenrc|vim|nanorc|emacs|gdb|lldbinit|gitattributes|mercurial|subversion|sudo\.conf|xdg|environment\.d|ssh\/(?:ssh_config|sshrc)[^/]*)(?:\/|$)/,
 ];

@@ -20,7 +20,7 @@ export class StandIns {
   readonly #places: SharedPlaces;
   readonly #added: ReadonlySet<string>;
   readonly #deleted: ReadonlySet<string>;
-  /** What is in the directories of search paths. A package may bring thousands of files that stand in for none. */
+  /** Names in the directories of search paths. A package may bring thousands of files that stand in for none. */
   readonly #names = new Map<string, Promise<ReadonlySet<string>>>();
 
   constructor(
@@ -50,7 +50,7 @@ export class StandIns {
     return await this.#hasImageOne(othersOfThatName(path, { programs, isProgram }), path);
   }
 
-  /** The same for a module in the working directory. What the project itself already had is its own. */
+  /** Whether a module in the working directory stands in for another. What the project itself already had is its own. */
   async hasModule({ path, kind }: ContainerChange): Promise<boolean> {
     const name = topModuleOf(path, this.#places);
     if (
@@ -66,7 +66,7 @@ export class StandIns {
     return await this.#hasImageOne(others, path);
   }
 
-  /** Of the interpreters in the usual places. */
+  /** Search paths of the interpreters in the usual places. */
   async #pythonDirectories(): Promise<string[]> {
     const found: string[] = [];
     for (const above of ["/usr/lib", "/usr/local/lib"])
@@ -82,7 +82,7 @@ export class StandIns {
     return false;
   }
 
-  /** What the agent has deleted is put back, be it before or after this. */
+  /** Whether the image has this path as another file. Deleted paths count: they are restored, be it before or after this. */
   async #isOfImage(other: string, path: string): Promise<boolean> {
     if (this.#added.has(other)) return false;
     if (this.#isDeleted(other)) return (await this.#originals.entry(other)) !== null;

@@ -3,11 +3,11 @@ import { isOnSearchPath } from "./search-path.js";
 import { isProgramOfHome, isSetting, type SettingPlaces } from "./settings.js";
 import { topModuleOf } from "./stand-in-modules.js";
 
-/** What is done about a path that the agent has changed, before tests run in its container. */
+/** Treatment of a path that the agent has changed, before tests run in its container. */
 export type Treatment =
-  /** It becomes what it was; what was not there is removed. */
+  /** The path becomes what it was; a new path is removed. */
   | "restore"
-  /** The same, but what is new stays, unless it stands in for a file of the image. */
+  /** Like `restore`, but a new path stays, unless it stands in for a file of the image. */
   | "restore-old"
   /** Users that the image has keep their numbers. */
   | "keep-users"
@@ -24,7 +24,7 @@ export type Treatment =
   /** A new module is removed if it is found in place of one that Python, pytest or the image has. */
   | "remove-stand-in";
 
-/** Where the agent was to work, and where tests find programs. */
+/** The agent's working places, and the directories in which tests find programs. */
 export interface SharedPlaces extends SettingPlaces {
   /** The working directory, below which files are the agent's own. */
   cwd: string;
@@ -108,16 +108,16 @@ const ofSystem = [
   // The loader of programs.
   /^\/etc\/ld\.so\.(?:preload|conf|conf\.d|cache)(?:\/|$)/,
   /^\/etc\/ld-musl-[^/]*\.path$/,
-  // Which libraries are loaded to look up users, to convert characters, and by whatever uses OpenSSL.
+  // Libraries loaded to look up users, to convert characters, and by any program that uses OpenSSL.
   /^\/etc\/(?:nsswitch|host)\.conf$/,
   /\/gconv\/gconv-modules(?:[./]|$)/,
   /\/(?:ssl|tls)\/openssl\.cnf$/,
-  // What su obeys besides PAM's settings.
+  // Settings that su obeys besides those of PAM.
   /^\/etc\/(?:login\.defs|default\/su)$/,
-  // What shells, git, npm, pip and apt are told for all users.
+  // Settings of shells, git, npm, pip and apt for all users.
   /^\/etc\/(?:profile|profile\.d|bash\.bashrc|bashrc|environment|zsh|gitconfig|npmrc|pip\.conf|wgetrc|apt)(?:\/|$)/,
   /^\/usr\/(?:local\/)?etc\/(?:npmrc|gitconfig)$/,
-  // What programs look for in the directories above /tests.
+  // Files that programs look for in the directories above /tests.
   /^\/(?:package\.json|setup\.cfg|tox\.ini|pyproject\.toml|node_modules|Makefile|GNUmakefile)(?:\/|$)/,
   // Python's own modules, and its compiled ones, which it may believe without looking at their source.
   /\/lib(?:64)?\/python\d[^/]*\/(?!(?:site|dist)-packages(?:\/|$))/,
@@ -127,15 +127,15 @@ const ofSystem = [
   // Perl looks here first, also for the modules that every program loads.
   /^\/etc\/perl(?:\/|$)/,
   /^\/usr\/local\/(?:lib|share)\/(?:[^/]+\/)?perl5?\/(?:[\d.]+\/)?(?:strict|warnings|Config|Carp|Exporter|constant|feature|overload|parent|base|vars|utf8|lib|POSIX)\.pm$/,
-  // What package managers run for packages that they do not install now, and where they put files instead.
+  // Scripts that package managers run for packages installed earlier, and settings for where they put files instead.
   /^\/var\/lib\/dpkg\/(?:info\/[^/]+\.(?:preinst|postinst|prerm|postrm|config)|diversions|statoverride)$/,
   /^\/lib\/apk\/db\/scripts\.tar(?:\.gz)?$/,
   /^\/var\/lib\/pacman\/local\/[^/]+\/install$/,
   /^\/usr\/share\/libalpm\/(?:hooks|scripts)(?:\/|$)/,
   /\/policy-rc\.d$/,
-  // What they believe that a server has told them.
+  // Downloads that package managers believe to come from a server.
   /^\/var\/(?:lib\/apt\/lists|cache\/apt\/archives)\/./,
-  // What gcc runs in place of the programs in PATH, and is told for all of them.
+  // Programs that gcc runs in place of those in PATH, and its settings for all of them.
   /\/lib(?:exec)?\/gcc\/(?:.*\/)?(?:as|ld|specs)$/,
   /^\/usr\/x86_64-linux-gnu\/bin\/(?:as|ld)$/,
   // Build tools run what stands there in every project.
@@ -147,11 +147,11 @@ const ofSystem = [
 
 const replaceable = [
   /^\/etc\/alternatives\//,
-  // How the linker lays out programs.
+  // Scripts for the layout that the linker gives to programs.
   /\/ldscripts\//,
   /\/lib\/node_modules\/(?:npm|corepack)\//,
   /^\/etc\/(?:pam\.d|pam\.conf|security)(?:\/|$)/,
-  // What comes with compilers and interpreters.
+  // Files that come with compilers and interpreters.
   /^\/usr\/(?:local\/)?(?:lib|share)\/(?:[^/]+\/)?perl(?:5|-base)?\//,
   /^\/usr\/(?:local\/)?lib\/ruby\/(?!gems\/)/,
   /^\/usr\/(?:local\/go|lib\/go[^/]*|share\/go[^/]*|lib\/jvm|(?:local\/)?share\/cmake[^/]*)\//,
@@ -159,7 +159,7 @@ const replaceable = [
   /\/(?:apache-)?(?:maven|gradle|ant|sbt)[^/]*\/(?:bin|boot|lib)\//,
   /^\/(?:opt|usr|usr\/local|usr\/share)\/(?:java|jvm|jdk|jre|openjdk|graalvm)[^/]*\//,
   /\/\.?nvm\/(?:nvm\.sh|nvm-exec|bash_completion)$/,
-  // What the scripts of packages are written with.
+  // Libraries that the scripts of packages use.
   /^\/usr\/share\/(?:debconf|python3)\//,
 ];
 
@@ -171,10 +171,10 @@ const inHookDirectory =
   /^\/(?:etc|usr\/(?:local\/)?(?:etc|lib|share))\/(?!(?:systemd|cron|service|sv)\b)(?:.*\/)?(?!(?:init|rc\w|cron|sites-\w+)\.d\/)(?:[^/]+\.d|hooks)\/[^/]+$/;
 
 const usersOfSystem = /^\/etc\/(?:passwd|group)$/;
-/** Also in the working directory, where `python -m pytest` looks for packages. */
+/** Lists of plugins, also in the working directory, where `python -m pytest` looks for packages. */
 const pluginList = /\/(?:[^/]+\.(?:dist|egg)-info|EGG-INFO)\/entry_points\.txt$/;
 /** A repository's directory, and those in it that have settings of their own. */
 const ofRepository = /\/\.git(?:\/(?:commondir|modules|worktrees)(?:\/(?!(?:.*\/)?objects\/).*)?)?$/;
-/** Where programs are that other programs run. Packages of Python and Node are the agent's to change. */
+/** Directories of programs that other programs run. Packages of Python and Node are the agent's to change. */
 const ofLibraries =
   /^\/(?:usr\/)?(?:local\/)?lib(?:exec)?\d*\/(?!.*\/?(?:site-packages|dist-packages|node_modules)\/)/;

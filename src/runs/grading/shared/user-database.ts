@@ -1,6 +1,6 @@
 /**
- * /etc/passwd or /etc/group as it is now, in which every user or group of the image has the numbers of the image.
- * Those that the agent has added stay.
+ * Returns /etc/passwd or /etc/group as it is now, but with the image's numbers for every user or group of the image.
+ * Entries that the agent has added stay.
  */
 export function withNumbersOf(image: string, now: string): string {
   const original = new Map(entriesOf(image).map((fields) => [fields[0], fields]));

@@ -39,17 +39,17 @@ export interface SharedVerification {
   step: TaskStep;
   imageId: string;
   container: AgentsContainer;
-  /** Whom the tests run as. */
+  /** User that the tests run as. */
   user: ImageUser;
   stopped: SandboxFiles;
   /** All that differs from the image. */
   changes: readonly ContainerChange[];
-  /** On the host; gets the output of the tests. */
+  /** Folder on the host; gets the output of the tests. */
   folder: string;
   allowed: TimeAllowed;
-  /** What was refused of the artifacts, and which of that is only said. */
+  /** Refused artifacts (`findings`), and notes without consequences. */
   manifest: Pick<ArtifactManifest, "findings" | "notes">;
-  /** What the agent left running, and whether it still does. */
+  /** Programs that the agent left running, and whether they still run. */
   left: { programs: readonly RunningProgram[]; areKept: boolean };
   /** Called before each grading of a pass in a fresh container. */
   onGrading?: PassToConfirm["onGrading"];
@@ -138,7 +138,7 @@ async function putBack(
   return await neutralise(sandbox, { changes, originals, places });
 }
 
-/** Those of the environment, and those of the steps up to this one. */
+/** Files copied into the environment, and those of the steps up to this one. */
 function givenCopies(
   { environment, steps }: Task,
   step: TaskStep,

@@ -49,7 +49,7 @@ function parseLine(line: string, index: number): Pattern[] {
     .normalize(written)
     .replace(/^\/(?=.)/, "")
     .replace(/(?<=.)\/$/, "");
-  // As for Docker, a pattern for the context itself matches nothing.
+  // A pattern for the context itself matches nothing, as in Docker.
   if (pattern === "." || pattern === "/") return [];
   try {
     return [{ isException, expression: new RegExp(`^${sourceOf(pattern)}$`, "s") }];

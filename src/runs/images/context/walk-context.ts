@@ -7,7 +7,7 @@ import { formatBytes } from "../../../lib/bytes.js";
 import { errnoOf } from "../../../lib/errno.js";
 import { type IgnorePatterns, parseIgnorePatterns } from "./ignore-patterns.js";
 
-/** What a build context consists of. Paths are relative to its directory, with slashes. */
+/** Entry of a build context. Paths are relative to its directory, with slashes. */
 export type ContextEntry = { path: string /** Permission bits. */; mode: number } & (
   | { kind: "file"; sizeBytes: number }
   | { kind: "directory" }

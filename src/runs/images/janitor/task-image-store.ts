@@ -18,7 +18,7 @@ export interface StoredTaskImage {
 }
 
 interface RemovedTaskImage extends StoredTaskImage {
-  /** Without the layers that other images still have. */
+  /** Size without the layers that other images still have. */
   freedBytes: number;
 }
 
@@ -32,9 +32,9 @@ export interface TidyOptions {
 
 export interface TidyReport {
   removed: RemovedTaskImage[];
-  /** How many stay. */
+  /** Number of images that stay. */
   kept: number;
-  /** What the images took before, and take now; without what they share with images that brig did not build. */
+  /** Size of the images before and after, without what they share with images that brig did not build. */
   bytesBefore: number;
   bytesAfter: number;
 }
@@ -49,7 +49,7 @@ export class TaskImageStore {
     this.#engine = engine;
   }
 
-  /** Those that were used longest ago come first. */
+  /** The least recently used images come first. */
   async list(): Promise<StoredTaskImage[]> {
     const images = await this.#engine.listImages([taskImageLabels.hash]);
     return images.flatMap(asTaskImage).toSorted((a, b) => a.lastUsedAt.getTime() - b.lastUsedAt.getTime());
@@ -87,7 +87,7 @@ export class TaskImageStore {
     const { processes } = await readCurrentProcess();
     return await withLock(tag, async () => {
       if (await isHeld(tag, processes)) return false;
-      // It may have been built anew since it was listed.
+      // The image may have been built anew since it was listed.
       if ((await this.#engine.inspectImage(tag))?.id !== id) return false;
       if (isDryRun) return true;
       try {
