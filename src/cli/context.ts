@@ -15,7 +15,7 @@ export interface Interruption {
   isQuiet: boolean;
 }
 
-/** All that a command may use of its process. Only the programs' entry files use the global `process`. */
+/** Everything that a command may use of its process. Only the programs' entry files use the global `process`. */
 export interface CliContext {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
@@ -25,7 +25,7 @@ export interface CliContext {
   readonly environment: Environment;
   /** Aborted by ctrl-C, ctrl-\, SIGTERM, SIGHUP or a closed stdout. Pass it to everything that waits. */
   readonly signal: AbortSignal;
-  /** What aborted the signal; null if nothing has. */
+  /** The interruption that aborted the signal; null if there was none. */
   interruption(): Interruption | null;
   /**
    * Until it is disposed of, the first ctrl-C or SIGTERM calls `drain` and aborts nothing; the next one does what

@@ -8,7 +8,7 @@ import { receiptText } from "./display/receipt-text.js";
 import { flush, say } from "./render.js";
 import { commandDirectory, type SandboxFlags } from "./setup/sandbox-flags.js";
 
-/** A longer line is progress that nobody reads to its end. */
+/** Lines are cut to this length, because nobody reads a longer line of progress to its end. */
 const MAX_LINE_CHARS = 1000;
 
 interface FlaggedSetup {
@@ -44,8 +44,8 @@ export async function runFlaggedSetup(
 }
 
 /**
- * The same before a program that has the terminal. What a set-up leaves that has failed, or was interrupted, is said before
- * the error.
+ * Does the same before a program that takes over the terminal. If the set-up fails or is interrupted, its remains are
+ * reported before the error.
  */
 export async function setUpBeforeTerminal(
   sandbox: Sandbox,
@@ -61,7 +61,7 @@ export async function setUpBeforeTerminal(
   }
 }
 
-/** Shows the lines of both streams of a set-up. Of a bar that is drawn again and again, each state is a line. */
+/** Shows the lines of both streams of a set-up. A progress bar counts as a line each time it is drawn. */
 class ProgressLines {
   readonly #context: Pick<CliContext, "stderr" | "signal">;
   readonly #progress: Progress | null;

@@ -14,7 +14,7 @@ export type HostProcess = Pick<
 
 export interface Host extends CliContext {
   exitStatus(): number;
-  /** Why standard output cannot be written any more; null while it can. */
+  /** The reason why standard output can no longer be written; null while it can. */
   outputFailure(): (Interruption & { error: unknown }) | null;
 }
 
@@ -54,7 +54,7 @@ export function openHost(host: HostProcess): Host {
   }
   host.on("exit", closeGoneTerminals);
   host.stdout.on("error", (cause: NodeJS.ErrnoException) => {
-    // Where a terminal was closed, this may come before its SIGHUP.
+    // If the terminal was closed, this may come before its SIGHUP.
     const isTerminalGone = cause.code === "EIO" && host.stdout.isTTY;
     const signal = isTerminalGone ? "SIGHUP" : cause.code === "EPIPE" ? "SIGPIPE" : null;
     const exitStatus = signal === null ? 1 : 128 + constants.signals[signal];
@@ -111,7 +111,7 @@ export function openHost(host: HostProcess): Host {
  * device, its stdin ends at once, as if there were nothing to read.
  */
 function readableInput({ stdin }: HostProcess): InputStream {
-  // Streams that are none of the process have no descriptor.
+  // Streams that do not belong to the process have no descriptor.
   if (stdin.fd === undefined) return stdin;
   const facts = fstatSync(stdin.fd);
   const isKnown = facts.isCharacterDevice() || facts.isFile() || facts.isFIFO() || facts.isSocket();

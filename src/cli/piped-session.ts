@@ -9,7 +9,7 @@ interface PipedOptions extends Pick<SpawnOptions, "cwd" | "timeoutMs" | "env"> {
 }
 
 /**
- * Runs a program without a terminal: its output arrives on the same stream that it was written to. Error:
+ * Runs a program without a terminal, and passes its stdout and stderr on to brig's own. Error:
  * `usage.invalid` if standard input cannot be read.
  */
 export async function runOnPipes(

@@ -38,7 +38,7 @@ export async function readInput(
   return Buffer.concat(chunks);
 }
 
-/** For a read that failed: not for a command, nor for brig, is that the end of the input. */
+/** The error for a read that failed. Neither brig nor a command may take the failure for the end of the input. */
 export function unreadableInput(cause: unknown): BrigError {
   return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
     code: "usage.invalid",
@@ -50,7 +50,7 @@ const NOTE_MS = 1000;
 const HINT_MS = 4000;
 
 /**
- * Says what brig waits for, while it does: a pipe that nobody closes never ends. `awaited` completes the
+ * Prints what brig is waiting for, because a pipe that nobody closes never ends. `awaited` completes the
  * sentence "brig is …"; `hint` says how the wait ends.
  */
 export function noteWait(
@@ -68,7 +68,7 @@ export function noteWait(
   };
 }
 
-/** For the wait for the end of standard input. */
+/** The hint for a wait for the end of standard input. */
 export const ENDS_WITH_INPUT = "it goes on when its standard input is closed, as </dev/null does";
 
 /**

@@ -10,17 +10,17 @@
 /* A file as it is at some point of the patch. */
 struct state {
     enum { MISSING, READABLE, UNREADABLE } kind;
-    struct text text; /* or why it cannot be read */
+    struct text text; /* or the reason why it cannot be read */
     mode_t mode;
     bool has_twin; /* the patch names the file in another way too */
     dev_t device;
     ino_t inode;
 };
 
-/* What is done to one file. */
+/* A change of one file. */
 struct step {
     const struct hunk *hunk;
-    char *path, *from; /* `from` of a moved file: else the same */
+    char *path, *from; /* `from` is the old path of a moved file, otherwise the same path */
     struct text text;
     mode_t mode;
     bool is_made_late; /* an earlier step may change the file under another name */
@@ -35,7 +35,7 @@ struct plan {
 
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
 
-/* The absolute path, without `.`, `..` and double slashes. Links are not looked at. */
+/* The absolute path, without `.`, `..` and double slashes. Links are not resolved. */
 static char *resolve(struct text directory, struct text written) {
     struct text whole = starts_with(written, TEXT("/")) ? written : CONCAT(directory, TEXT("/"), written);
     char *path = allocate(whole.length + 2, 1);
@@ -95,7 +95,7 @@ static struct state *state_of(struct plan *plan, const char *path) {
     return &plan->tree[number];
 }
 
-/* Every file whose text the patch needs. */
+/* Reads every file whose text the patch needs. */
 static void read_tree(struct plan *plan, const struct patch *patch) {
     for (size_t i = 0; i < patch->count; i++) {
         if (patch->hunks[i].kind == ADD_FILE || has_nul(patch->hunks[i].path)) continue;
@@ -104,7 +104,7 @@ static void read_tree(struct plan *plan, const struct patch *patch) {
     }
 }
 
-/* Finds names of one file. */
+/* Marks different names of the same file. */
 static void mark_twins(struct plan *plan) {
     struct numbers files = {0};
     size_t *first = allocate(plan->paths.used, sizeof *first);
@@ -195,7 +195,7 @@ static struct text edit_now(struct step *step) {
     return edit_text(now.text, step->hunk, text_of(step->from), &step->text);
 }
 
-/* The old name goes, unless it is what the new one, perhaps through a link, leads to: the file would be lost. */
+/* Removes the old name, unless the new one leads to the same file, perhaps through a link: the file would be lost. */
 static struct text remove_original(const struct step *step) {
     struct stat original, moved;
     int failure = lstat(step->from, &original) != 0 || stat(step->path, &moved) != 0 ? errno : 0;

@@ -37,15 +37,15 @@ static struct text trimmed_and_folded(struct text line) {
     return fold_punctuation(trim(line));
 }
 
-/* From strict to lax: a block that matches strictly anywhere wins over one that matches laxly before it. */
+/* The passes go from strict to lax: a strict match anywhere wins over a lax match before it. */
 static struct text (*const passes[])(struct text) = {as_it_is, trim_end, trim, trimmed_and_folded};
 enum { PASSES = sizeof passes / sizeof *passes };
 
-/* Lines get numbers, equal ones the same, so that a comparison costs nothing. */
+/* Lines get numbers, and equal lines get the same number, so that a comparison costs nothing. */
 struct search {
     struct lines lines;
     struct numbers numbers[PASSES];
-    size_t *numbered[PASSES]; /* NULL: not yet */
+    size_t *numbered[PASSES]; /* NULL before a pass is used */
 };
 
 static void number_lines(struct search *s, int pass) {
@@ -104,7 +104,7 @@ struct replacements {
     size_t count;
 };
 
-/* A chunk as what is there and what comes instead; a line that stays is in both. */
+/* A chunk as its old lines and its new lines; a line that stays is in both. */
 struct block {
     struct text *old;
     size_t old_count;
@@ -141,7 +141,7 @@ static void add_replacement(struct replacements *all, struct replacement one) {
     all->at[all->count++] = one;
 }
 
-/* One replacement for each stretch between lines that stay. */
+/* Adds one replacement for each stretch between lines that stay. */
 static void replace_block(struct replacements *all, const struct block *block, size_t start) {
     size_t at = 0;
     struct replacement stretch = {.lines = allocate(block->new_count, sizeof *stretch.lines)};
@@ -205,7 +205,7 @@ static struct text missing_lines(const struct block *block, struct text name) {
     return concat(parts, count);
 }
 
-/* Where the chunk's block is, from `*cursor` on, which then is behind it. */
+/* Finds the chunk's block from `*cursor` on, and moves the cursor behind it. */
 static struct text place_chunk(struct search *s, const struct chunk *chunk, struct text name, size_t *cursor, struct replacements *all) {
     if (chunk->anchor.at) {
         size_t at = find_block(s, &chunk->anchor, 1, *cursor, false);
@@ -243,7 +243,7 @@ static struct text edit_lines(struct text text, const struct hunk *update, struc
     return NO_TEXT;
 }
 
-/* The first line begins, for the patch, after the byte order mark or with it. */
+/* The patch may take the first line with the byte order mark or without it. */
 struct text edit_text(struct text text, const struct hunk *update, struct text name, struct text *edited) {
     struct text reason = edit_lines(text, update, name, edited);
     if (!reason.at || !starts_with(text, BYTE_ORDER_MARK)) return reason;

@@ -41,7 +41,7 @@ int read_file(const char *path, struct text *content, struct stat *st) {
     return failure;
 }
 
-/* Where a link leads, link after link; the last one may lead to nothing. */
+/* Follows a link, link after link. The last one may lead to nothing. */
 static int follow_links(char path[PATH_MAX]) {
     for (int links = 0; links < MAX_LINKS; links++) {
         char target[PATH_MAX];
@@ -64,7 +64,7 @@ static int write_all(int fd, struct text content) {
     return 0;
 }
 
-/* A file beside the one that it will replace. */
+/* Opens a new file beside the one that it will replace. */
 static int open_beside(const char *path, char name[PATH_MAX]) {
     for (int tries = 0; tries < 100; tries++) {
         struct timespec now;
@@ -106,7 +106,7 @@ int replace_file(const char *path, struct text content, mode_t mode) {
 
 int make_directories(const char *path) {
     char *place = string_of(text_of(path));
-    int denied = 0; /* which is what some kernels say of a directory that exists, and why another is missing */
+    int denied = 0; /* some kernels report this for a directory that exists; it is also the reason why another is missing */
     for (char *at = place + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
         int failure = mkdir(place, 0777) == 0 ? 0 : errno;

@@ -1,4 +1,4 @@
-/* Reads and replaces whole files. Every function says 0, or a number of errno, or NOT_A_FILE or TOO_LARGE. */
+/* Reads and replaces whole files. Every function returns 0, or an errno, or NOT_A_FILE or TOO_LARGE. */
 #ifndef BRIG_PATCH_FILES_H
 #define BRIG_PATCH_FILES_H
 
@@ -9,12 +9,12 @@
 enum { NOT_A_FILE = 4096, TOO_LARGE = 4097, MAX_FILE_BYTES = 64 * 1024 * 1024 };
 
 int read_file(const char *path, struct text *content, struct stat *st);
-/* All of standard input, at most so much of it. */
+/* Reads everything from a descriptor, at most `most` bytes. */
 int read_descriptor(int fd, size_t most, struct text *content);
-/* Replaces a file at once, or makes one, through symbolic links. One that is there keeps its mode; of a new one it is `mode`. */
+/* Replaces a file at once, or makes one, through symbolic links. An existing file keeps its mode; a new one gets `mode`. */
 int replace_file(const char *path, struct text content, mode_t mode);
 int make_directories(const char *path);
-/* What a failure with this path is called. */
+/* The message for a failure with this path. */
 struct text failure_text(const char *path, int failure);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * apply_patch, also called applypatch: applies a patch in the Begin/End format that is its argument or its standard input, as whoever
- * runs it. Exit codes: 0 done, 1 not done, 2 wrong use.
+ * apply_patch, also called applypatch: applies a patch in the Begin/End format, from its argument or its standard input, as the user that
+ * runs it. Exit codes: 0 if it was applied, 1 if not, 2 for wrong use.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static int refuse(int code, struct text reason) {
     return code;
 }
 
-/* Additions first, then updates, then deletions, each in the order of the patch. */
+/* Lists additions first, then updates, then deletions, each in the order of the patch. */
 static int summarise(const struct patch *patch) {
     static const struct text letters[] = {[ADD_FILE] = {"A ", 2}, [UPDATE_FILE] = {"M ", 2}, [DELETE_FILE] = {"D ", 2}};
     static const enum hunk_kind order[] = {ADD_FILE, UPDATE_FILE, DELETE_FILE};

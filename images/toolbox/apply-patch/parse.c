@@ -13,7 +13,7 @@ static const struct text BEGIN = {"*** Begin Patch", 15}, END = {"*** End Patch"
 struct reader {
     struct text *lines;
     size_t count, next;
-    struct text reason; /* of the first thing that is wrong */
+    struct text reason; /* the reason for the first error */
 };
 
 /* A line ends with LF, CRLF or even CR CR LF; a last line that nothing ends counts. */
@@ -37,7 +37,7 @@ static bool is_enveloped(const struct reader *r) {
     return r->count && same_text(trim(r->lines[0]), BEGIN) && same_text(trim(last_line(r)), END);
 }
 
-/* What is left of a shell's heredoc around the patch goes. */
+/* Removes the remains of a shell's heredoc around the patch. */
 static void drop_heredoc(struct reader *r) {
     if (is_enveloped(r) || r->count < 4 || !ends_with(last_line(r), TEXT("EOF"))) return;
     struct text first = r->lines[0];
@@ -49,7 +49,7 @@ static void drop_heredoc(struct reader *r) {
 static bool check_envelope(struct reader *r) {
     if (r->count && !same_text(trim(r->lines[0]), BEGIN)) r->reason = FIRST_LINE;
     else if (r->count < 2 || !same_text(trim(last_line(r)), END)) r->reason = LAST_LINE;
-    else r->lines[r->count - 1] = END; /* indented it would be a context line of an update */
+    else r->lines[r->count - 1] = END; /* with its indentation it would be a context line of an update */
     return !r->reason.at;
 }
 
@@ -179,7 +179,7 @@ struct text parse_patch(struct text source, struct patch *patch) {
         read_hunk(&r, &patch->hunks[patch->count++]);
     }
     r.next++;
-    /* What follows an earlier end is not part of any hunk. */
+    /* Lines behind an earlier end are not part of any hunk. */
     while (!r.reason.at && r.next + 1 < r.count)
         if (trim(take(&r)).length) r.reason = LAST_LINE;
     return r.reason;

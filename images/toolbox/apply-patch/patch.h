@@ -1,4 +1,4 @@
-/* A patch in the Begin/End format, and what it makes of a text. The same rules as in src/tools/apply-patch of the host. */
+/* A patch in the Begin/End format, and its effect on a text. The rules are the same as in src/tools/apply-patch of the host. */
 #ifndef BRIG_PATCH_H
 #define BRIG_PATCH_H
 
@@ -21,10 +21,10 @@ struct chunk {
 
 enum hunk_kind { ADD_FILE, DELETE_FILE, UPDATE_FILE };
 
-/* What is done to one file. Paths are as written. */
+/* The changes of one file. Paths are as written in the patch. */
 struct hunk {
     enum hunk_kind kind;
-    struct text path, move_to; /* NO_TEXT where nothing moves */
+    struct text path, move_to; /* NO_TEXT if the file is not moved */
     struct text added;         /* the text of a new file */
     struct chunk *chunks;
     size_t count;
@@ -35,10 +35,10 @@ struct patch {
     size_t count;
 };
 
-/* NO_TEXT, or why the text is no patch. */
+/* Returns NO_TEXT, or the reason why the text is no patch. */
 struct text parse_patch(struct text source, struct patch *patch);
 
-/* NO_TEXT and the changed text, or why the chunks do not fit; `name` is the file's in that. */
+/* Returns NO_TEXT and sets `edited`, or returns why the chunks do not fit; `name` is the file's name in that message. */
 struct text edit_text(struct text text, const struct hunk *update, struct text name, struct text *edited);
 
 #endif

@@ -11,7 +11,7 @@ void *allocate(size_t count, size_t size) {
     exit(1);
 }
 
-/* Grows at every power of two. */
+/* The memory grows at every power of two. */
 void *room_for_one(void *items, size_t used, size_t size) {
     if (used & (used - 1)) return items;
     void *grown = reallocarray(items, used ? used * 2 : 1, size);
@@ -69,7 +69,7 @@ char *string_of(struct text text) {
 
 /* ---- white space ----------------------------------------------------------------------------------------------- */
 
-/* The length of the white space character that begins here, else 0. */
+/* The length of the white space character that begins here, or 0. */
 static size_t white_space(const char *at, size_t left) {
     const unsigned char *byte = (const unsigned char *)at;
     if (left >= 1 && (byte[0] == ' ' || (byte[0] >= '\t' && byte[0] <= '\r'))) return 1;
@@ -99,7 +99,7 @@ struct text trim(struct text text) {
     return trim_start(trim_end(text));
 }
 
-/* What stands for the character of `length` bytes, else 0. */
+/* The plain character that replaces a character of `length` bytes, or 0. */
 static char plain(const unsigned char *byte, size_t length) {
     if (length == 2) return byte[0] == 0xc2 && byte[1] == 0xa0 ? ' ' : 0;
     unsigned three = (unsigned)byte[0] << 16 | (unsigned)byte[1] << 8 | byte[2];
@@ -135,7 +135,7 @@ static bool continues(unsigned char byte, unsigned char lead) {
     return byte >= low && byte <= high;
 }
 
-/* How many bytes from here on belong to one character, and with `*whole` whether they are all of it. */
+/* The number of bytes from here on that belong to one character. `*whole` tells whether they are all of it. */
 static size_t valid_bytes(const unsigned char *byte, size_t left, bool *whole) {
     unsigned char lead = byte[0];
     size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
@@ -166,7 +166,7 @@ static uint64_t hash_of(struct text key) {
     return hash ^ hash >> 29;
 }
 
-/* The key's slot, or the free one where it would go. */
+/* The key's slot, or the free slot for it. */
 static uint32_t *slot_of(const struct numbers *numbers, struct text key) {
     for (size_t at = hash_of(key) & (numbers->capacity - 1);; at = (at + 1) & (numbers->capacity - 1)) {
         uint32_t *slot = &numbers->slots[at];

@@ -7,25 +7,25 @@
 #include <stdint.h>
 
 struct text {
-    const char *at; /* NULL: no text at all, where that means something */
+    const char *at; /* NULL stands for no text at all, where that has a meaning */
     size_t length;
 };
 
 #define TEXT(literal) ((struct text){literal, sizeof literal - 1})
 #define NO_TEXT ((struct text){NULL, 0})
-/* The texts one after the other, as a new one. */
+/* Joins the texts into a new one. */
 #define CONCAT(...) concat((const struct text[]){__VA_ARGS__}, sizeof((const struct text[]){__VA_ARGS__}) / sizeof(struct text))
 
-/* Zeroed memory for `count` things. Ends the program where there is none. */
+/* Zeroed memory for `count` things. Ends the program if there is none. */
 void *allocate(size_t count, size_t size);
-/* `items`, of which `used` are in use, with room for one more. */
+/* Returns `items`, `used` of which are in use, with room for one more. */
 void *room_for_one(void *items, size_t used, size_t size);
 
 bool same_text(struct text a, struct text b);
 bool starts_with(struct text text, struct text start);
 bool ends_with(struct text text, struct text end);
 struct text without_start(struct text text, size_t length);
-/* Editors put it before a text, of which it is no part. */
+/* Editors put this mark before a text. It is not a part of the text. */
 #define BYTE_ORDER_MARK TEXT("\xEF\xBB\xBF")
 struct text without_mark(struct text text);
 struct text concat(const struct text *parts, size_t count);
@@ -34,17 +34,17 @@ struct text text_of_number(size_t number);
 /* A copy with a NUL behind it. */
 char *string_of(struct text text);
 
-/* Unicode's White_Space goes from the ends. The text is valid UTF-8. */
+/* These remove Unicode's White_Space from the ends. The text has to be valid UTF-8. */
 struct text trim_start(struct text text);
 struct text trim_end(struct text text);
 struct text trim(struct text text);
 /* Typographic dashes, quotes and spaces become the ASCII ones. */
 struct text fold_punctuation(struct text text);
 
-/* NO_TEXT where the text is valid UTF-8, else what is wrong with it. */
+/* NO_TEXT if the text is valid UTF-8, otherwise a description of the fault. */
 struct text utf8_fault(struct text text);
 
-/* Gives texts numbers from 0 on, equal ones the same. */
+/* Gives numbers from 0 on to texts, the same number to equal texts. */
 struct numbers {
     struct text *keys;
     uint32_t *slots; /* 1 + the number, 0: free */

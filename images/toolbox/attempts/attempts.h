@@ -1,5 +1,5 @@
 /*
- * What the attempts have in common. Each attempt runs in a process of its own, so it may leave memory and descriptors behind, and use
+ * Declarations that the attempts share. Each attempt runs in a process of its own, so it may leave memory and descriptors behind, and use
  * static variables.
  */
 #ifndef ATTEMPTS_H
@@ -15,13 +15,13 @@ enum { DONE = 0, NOTHING = -1, SAID = -2 };
 struct attempt {
     const char *name;
     int (*run)(void);
-    /* Has to wait for an answer that may not come: it runs beside the others. */
+    /* The attempt has to wait for an answer that may not come, so it runs beside the others. */
     bool waits;
 };
 
 extern const struct attempt authority_attempts[], kernel_attempts[], file_attempts[], scratch_attempts[], network_attempts[];
 
-/* given.c: the arguments NAME=VALUE, several of one name for a list. */
+/* given.c: takes the arguments NAME=VALUE. Several with the same name are a list. */
 void give(int argc, char **argv);
 /* The value number `at` of that name, or NULL behind the last. */
 const char *given(const char *name, int at);
@@ -29,17 +29,17 @@ const char *given(const char *name, int at);
 const char *need(const char *name);
 long given_number(const char *name);
 
-/* outcome.c: what an attempt says. */
-/* Ends the attempt: it cannot be made here. */
+/* outcome.c: the outcome of an attempt. */
+/* Ends the attempt, because it cannot be made here. */
 _Noreturn void untried(const char *why);
-/* One of the things that should not have been found. */
+/* Reports one of the things that should not have been found. */
 void found(const char *thing);
 /* NOTHING, or SAID with what was found. */
 int all_found(void);
-/* Of several tries: DONE if one succeeded, otherwise all errors there were. */
+/* These sum up several tries: DONE if one succeeded, otherwise all their errors. */
 void tried(int result);
 int all_tried(void);
-/* The text of this attempt's outcome for its result. */
+/* Prints the outcome of this attempt, for its result. */
 void print_outcome(int result);
 
 /* 0 or errno */
@@ -54,7 +54,7 @@ struct mount_point {
 };
 void each_mount(void (*visit)(const struct mount_point *));
 
-/* prepare.c: makes in a container without protection what the attempts need to succeed. Returns the exit status, 0 or 1. */
+/* prepare.c: makes everything that the attempts need to succeed, in a container without protection. Returns the exit status, 0 or 1. */
 int prepare(const char *workspace);
 
 #endif

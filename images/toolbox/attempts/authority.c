@@ -1,4 +1,4 @@
-/* What the attempts may be, and what they can see of the host. */
+/* Attempts to get other rights, and to see something of the host. */
 #include "attempts.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* Where files can be made, and which. */
+/* Attempts to make files, in many places and of many kinds. */
 #include "attempts.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int workspace_change(void) {
     return create_and_remove(path);
 }
 
-/* Each is tried to be written to, made, removed and moved away. What succeeds is undone. */
+/* Tries to write to, make, remove and move away each name. Changes that succeed are undone. */
 static int protected_names(void) {
     need("protected");
     const char *path;
@@ -93,7 +93,7 @@ static bool is_listed(char *const *list, int count, const char *path) {
     return false;
 }
 
-/* A file is made in a directory of every mount; those on one mount are one answer. */
+/* Tries to make a file in a directory of every mount; those on one mount are one answer. */
 static void try_mount(const struct mount_point *mount) {
     static const char *const kernels_own[] = {"proc", "sysfs", "cgroup", "cgroup2", "devpts"};
     for (size_t i = 0; i < 5; i++)

@@ -1,4 +1,4 @@
-/* What the kernel is asked: its settings, its memory, and the calls that a sandbox's filter refuses. */
+/* Attempts on the kernel: its settings, its memory, and the calls that a sandbox's filter refuses. */
 #include "attempts.h"
 
 #include <arpa/inet.h>
@@ -90,7 +90,7 @@ static int control_groups(void) {
 }
 
 static int mounts(void) {
-    // In namespaces of their own, if they can be had, so that nobody else sees the mount.
+    // The mount is made in a namespace of its own, if there can be one, so that nobody else sees it.
     unshare(CLONE_NEWNS);
     if (mount("brig", "/proc", "tmpfs", MS_RDONLY, "size=64k") != 0) return errno;
     umount2("/proc", MNT_DETACH);

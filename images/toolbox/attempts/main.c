@@ -1,14 +1,14 @@
 /*
- * Attempts what a sandbox refuses, and says what came of it. Used by `brig doctor --attack` and by brig's tests, in a sandbox and in
+ * Attempts actions that a sandbox refuses, and prints the outcomes. Used by `brig doctor --attack` and by brig's tests, in a sandbox and in
  * a container without protection. It is static, so it runs in every image.
  *
  *   attempts all NAME=VALUE...   prints a line for each attempt: its name, a tab, its outcome
- *   attempts prepare DIRECTORY   as root in a container without protection: makes there what the attempts need, so that they can succeed
+ *   attempts prepare DIRECTORY   as root in a container without protection: makes everything there that the attempts need to succeed
  *   attempts wait SECONDS        is the first process of such a container
- *   attempts uid                 prints the effective user: what a setuid copy of this program is called with
+ *   attempts uid                 prints the effective user; a setuid copy of this program is called with this
  *
  * An outcome is "done" when the attempt succeeded, "#13" or several of these when the kernel refused it with errno 13, "nothing" when
- * there was nothing to find, "found" and what was found, "untried: " and why, or "ended by signal 9".
+ * there was nothing to find, "found" and the things found, "untried: " and the reason, or "ended by signal 9".
  */
 #include "attempts.h"
 
@@ -30,7 +30,7 @@ struct running {
 
 static const struct attempt *const groups[] = {authority_attempts, kernel_attempts, file_attempts, scratch_attempts, network_attempts};
 
-/* The processes of an attempt that has used up the limit go only after it. */
+/* The processes of an attempt that has used up the limit end only after the attempt itself. */
 static pid_t fork_patiently(void) {
     pid_t child = fork();
     for (int i = 0; child < 0 && i < MOST_FORKS; i++) {
@@ -66,7 +66,7 @@ static void finish(struct running *one) {
     int status;
     waitpid(one->process, &status, 0);
     char answer[1024];
-    // Not waited for: if the attempt was ended, processes that it left behind may keep the other end of this pipe open.
+    // This does not wait: if the attempt was ended, processes that it left behind may keep the other end of this pipe open.
     fcntl(one->answer, F_SETFL, O_NONBLOCK);
     ssize_t length = read(one->answer, answer, sizeof answer);
     close(one->answer);

@@ -1,4 +1,4 @@
-/* Whom the attempts can reach. */
+/* Attempts to reach somebody. */
 #include "attempts.h"
 
 #include <arpa/inet.h>
@@ -75,7 +75,7 @@ static int host_loopback_datagram(void) {
     return ask_by_datagram("127.0.0.1", given_number("hostDatagramPort"), true);
 }
 
-/* Some programs pad such a name with zeros up to the longest. */
+/* Some programs pad such a name with zeros to the greatest length. */
 static int host_abstract_socket(void) {
     const char *name = need("abstractName");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -107,7 +107,7 @@ static int host_address(void) {
     return all_tried();
 }
 
-/* Only where this is to be refused: otherwise something would leave the machine. */
+/* Leaves the attempt out unless the sandbox has to refuse it, because otherwise something would leave the machine. */
 static void need_leave_to_leave(void) {
     if (!given("mayLeave", 0)) untried("the policy has the network, and nothing is to leave this machine");
 }
@@ -162,7 +162,7 @@ static int kernel_events(void) {
     return failure(bind(one, (struct sockaddr *) &address, sizeof address));
 }
 
-/* Asks for the MTU that loopback already has, which takes a capability all the same. */
+/* Asks for the MTU that loopback already has, which needs a capability all the same. */
 static int interface_changes(void) {
     struct {
         struct nlmsghdr head;

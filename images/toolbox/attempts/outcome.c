@@ -14,7 +14,7 @@ static int errors[MOST_ERRORS];
 static int error_count;
 static bool one_was_done;
 
-/* What is found has names that anybody may have chosen; the outcome is one line. */
+/* The names of things that are found may be chosen by anybody, but the outcome has to stay one line. */
 static void print_line(const char *line) {
     for (; *line; line++) putchar((unsigned char) *line < ' ' || *line == 0x7f ? '?' : *line);
     putchar('\n');

@@ -17,7 +17,7 @@ static int fail(void) {
     return 1;
 }
 
-/* What an engine gives to privileged containers alone, which may not start where the engine itself is in a container. */
+/* Makes mounts writable as in a privileged container, which may be unable to start if the engine itself runs in a container. */
 static void open_up(const struct mount_point *mount) {
     const char *kinds[] = {"sysfs", "cgroup", "cgroup2"};
     for (size_t i = 0; i < 3; i++)

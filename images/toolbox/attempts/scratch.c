@@ -1,4 +1,4 @@
-/* Directories in memory, and what can be used up. */
+/* Attempts to use up directories in memory and other resources. */
 #include "attempts.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void (*visit_tmpfs)(const char *path, const struct statvfs *size);
 static char *visited[MOST_TMPFS];
 static int visited_count;
 
-/* An engine may mount one over another at the same path, which shows only the last. */
+/* An engine may mount one directory over another at the same path, where only the last one is visible. */
 static bool was_visited(const char *path) {
     for (int i = 0; i < visited_count; i++)
         if (strcmp(visited[i], path) == 0) return true;
@@ -61,7 +61,7 @@ static void add_size(const char *path, const struct statvfs *size) {
     if (size->f_blocks == 0) has_no_size = true;
 }
 
-/* All scratch space together is what it can cost at most: more than half of the memory would be too much. */
+/* The sum of all scratch space is the most that it can cost; more than half of the memory would be too much. */
 static int memory_without_size(void) {
     each_tmpfs(add_size);
     if (has_no_size) found("a directory without a size");
@@ -93,7 +93,7 @@ static bool is_full_after(const char *place, unsigned long count) {
     return is_full;
 }
 
-/* A small limit is tried out, a large one believed. */
+/* Tries out a small limit, and believes a large one. */
 static void try_limit_of_files(const char *path, const struct statvfs *size) {
     unsigned long limit = size->f_files;
     if (limit == 0 || limit > (unsigned long) given_number("manyFiles") || (limit <= 10000 && !is_full_after(path, limit))) found(path);

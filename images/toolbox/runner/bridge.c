@@ -35,7 +35,7 @@ void bridge_drop(struct runner *r, struct bridge *b) {
     b->is_used = b->is_host = false;
 }
 
-/* Takes the same time whatever the token, so that its duration tells nobody how much of it was right. */
+/* Takes the same time for every token, so that its duration does not tell how much of the token was right. */
 static bool token_is_right(const struct runner *r, const uint8_t *token) {
     uint8_t digest[32], difference = 0;
     sha256_short(token, TOKEN_BYTES, digest);
@@ -75,7 +75,7 @@ static bool take_frame(struct runner *r, struct bridge *b, const struct frame *f
     return network_takes(r, frame) ? network_take_frame(r, frame) : channel_take_frame(r, frame);
 }
 
-/* False when the bytes break the protocol. Before HELLO nothing that is longer than a HELLO is waited for. */
+/* False when the bytes break the protocol. Before HELLO the runner waits for nothing that is longer than a HELLO. */
 static bool take_frames(struct runner *r, struct bridge *b) {
     while (b->is_used) {
         struct frame frame;
@@ -118,7 +118,7 @@ void host_flush(struct runner *r) {
     else watch(r, &b->out, result > 0 ? EPOLLOUT : 0);
 }
 
-/* What `connect` sends: first a question, then its streams. The kernel adds to both who sent them. */
+/* A message of `connect`: first it sends a question, then its streams. The kernel adds the sender to both. */
 struct bridge_message {
     bool has_sender;
     struct ucred sender;

@@ -10,7 +10,7 @@ size_t buffer_length(const struct buffer *b) { return b->end - b->start; }
 /* An empty queue may have no memory yet, and adding to NULL is undefined in C. */
 uint8_t *buffer_front(const struct buffer *b) { return b->start ? b->data + b->start : b->data; }
 
-/* For what does not fit behind the end. */
+/* Makes room for bytes that do not fit behind the end. */
 static int make_room(struct buffer *b, size_t size) {
     size_t length = buffer_length(b);
     if (length + size <= b->capacity) {

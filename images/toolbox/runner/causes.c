@@ -10,9 +10,9 @@
 #include "channel-state.h"
 #include "wire.h"
 
-/* As shells report a process that SIGKILL has ended. */
+/* The exit code with which shells report a process that SIGKILL has ended. */
 #define SHELL_KILLED (128 + SIGKILL)
-/* Of the command's time, in thousandths: less of it without processors is hardly why it took too long. */
+/* A share of the command's time, in thousandths. With less time than this without processors, they are hardly the cause. */
 #define MUCH_THROTTLED 250
 
 struct watched *causes_open(struct runner *r) {
@@ -31,7 +31,7 @@ struct watched *causes_open(struct runner *r) {
 /* ---- when a command begins --------------------------------------------------------------------------------------- */
 
 /*
- * The kernel counts for the container, not for a command. So a count, or a directory that has become full, is put down to a command
+ * The kernel counts for the container, not for a command. So a count, or a directory that has become full, is attributed to a command
  * only if no other could have done it. Beside a runner that is not PID 1 there may always be commands that it does not know of.
  */
 static void note_company(struct runner *r, struct channel *c) {
@@ -76,7 +76,7 @@ static void append(struct buffer *out, struct cause cause) {
 
 static bool has_risen(uint64_t before, uint64_t now) { return before != COUNT_UNKNOWN && now != COUNT_UNKNOWN && now > before; }
 
-/* Not by brig, which also ends what is timed out or not wanted any more. */
+/* Whether something else than brig killed it. Brig itself ends commands that are timed out or not wanted any more. */
 static bool was_killed(const struct channel *c, const struct worker_report *report) {
     if (c->exit_flags & (EXIT_TIMED_OUT | EXIT_KILLED)) return false;
     bool by_signal = report->kind == EXIT_SIGNALLED || report->kind == EXIT_LOST;
@@ -95,8 +95,8 @@ static bool append_memory(struct runner *r, const struct channel *c, const struc
 }
 
 /*
- * The runner's own attempts to have workers ready count too, and are not the command's. But if the command could not be started for
- * want of a process, then it is the one that was refused, whatever else ran.
+ * The count includes the runner's own attempts to have workers ready. But if the command could not be started because there was no
+ * process for it, then it is the one that was refused, whatever else ran.
  */
 static bool lacked_a_process(const struct runner *r, const struct channel *c, const struct worker_report *report, uint64_t now) {
     uint64_t before = c->before.counts.refused_forks;
@@ -112,7 +112,7 @@ static void append_processes(struct runner *r, const struct channel *c, const st
     append(out, (struct cause){.kind = CAUSE_PROCESSES, .flags = limit == COUNT_UNKNOWN ? CAUSE_OUTSIDE : 0, .limit = limit});
 }
 
-/* Only a command that has run out of time failed for want of it. */
+/* Processors can be the cause only for a command that has run out of time. */
 static void append_cpu(struct runner *r, const struct channel *c, struct buffer *out) {
     if (!(c->exit_flags & EXIT_TIMED_OUT) || c->before.had_company) return;
     const struct counters *counters = &r->watched->counters;
@@ -125,7 +125,7 @@ static void append_cpu(struct runner *r, const struct channel *c, struct buffer 
     append(out, (struct cause){.kind = CAUSE_CPU, .share = share > 1000 ? 1000 : (uint16_t)share, .limit = limit.thousandths});
 }
 
-/* One that was full before is no cause, unless the command has at least tried something there. */
+/* A file system that was full before is no cause, unless the command has at least tried something there. */
 static void append_full(struct runner *r, const struct channel *c, struct buffer *out) {
     struct rooms *rooms = &r->watched->rooms;
     for (int i = 0; i < rooms->count; i++) {

@@ -1,4 +1,4 @@
-/* What is known of why a command failed, by what the kernel counts and by which file systems are full. */
+/* The known causes of a command's failure, found from the kernel's counts and from file systems that are full. */
 #ifndef BRIG_CAUSES_H
 #define BRIG_CAUSES_H
 
@@ -22,21 +22,21 @@ struct cause {
     const char *path;
 };
 
-/* What is watched for all commands. */
+/* The counters and file systems that are watched for all commands. */
 struct watched {
     struct counters counters;
     struct rooms rooms;
 };
 
-/* NULL for want of memory; then no cause is ever known. */
+/* NULL when there is no memory; then no cause is ever known. */
 struct watched *causes_open(struct runner *r);
 
-/* Before the job of a command is given to a worker. */
+/* Call this before the job of a command is given to a worker. */
 void causes_note_start(struct runner *r, struct channel *c);
 
 /* Appends a record for each cause of a failure. True if one of them is that memory ran out. */
 bool causes_append(struct runner *r, const struct channel *c, const struct worker_report *report, struct buffer *out);
-/* Whether what still runs holds so much memory that the next command would lack it too. */
+/* Whether the processes that still run hold so much memory that the next command would lack it too. */
 bool causes_memory_is_taken(const struct runner *r);
 
 #endif

@@ -10,9 +10,9 @@
 #include "protocol.h"
 #include "wire.h"
 
-/* As much as a pipe takes at once. The longest record fits into it several times. */
+/* The most that a pipe takes at once. The longest record fits into it several times. */
 #define CHUNK_BYTES (64u << 10)
-/* Whatever the file system's own blocks are. */
+/* The unit of st_blocks, whatever the size of the file system's own blocks. */
 #define STAT_BLOCK_BYTES 512u
 static uint8_t chunk[CHUNK_BYTES];
 

@@ -10,7 +10,7 @@
 #include "sha256.h"
 
 struct change {
-    uint8_t kind; /* of change_kind */
+    uint8_t kind; /* a change_kind */
     const char *path;
     size_t path_length;
     const struct stat *now, *before; /* NULL for what is not there */

@@ -10,7 +10,7 @@
 #include "channel-tree.h"
 #include "runner.h"
 
-/* How long a stream or a process that outlives its command may delay the result. */
+/* A stream or a process that outlives its command may delay the result for this long. */
 #define HOLD_MS 250
 
 static bool is_tree_unwanted(const struct channel *c) {
@@ -28,8 +28,8 @@ static void end_leftovers(struct runner *r, struct channel *c) {
 }
 
 /*
- * A stream that another process holds open must not keep EXIT back for ever, so after HOLD_MS only what lies in it then is waited
- * for. That belongs to the call, however long the host takes to grant credit for it. A call that was cut short does not wait for
+ * A stream that another process holds open must not keep EXIT back for ever, so after HOLD_MS EXIT waits only for the bytes in it
+ * then. They belong to the call, however long the host takes to grant credit for them. A call that was cut short does not wait for
  * credit, because nobody may be reading its output any more.
  */
 static bool streams_are_done(struct runner *r, struct channel *c) {
@@ -107,7 +107,7 @@ static void write_exit(struct channel *c, const struct worker_report *report, co
     buffer_append(&c->exit, result, report->result_length);
 }
 
-/* What an earlier command has left may hold the memory, without using it: then the kernel kills the next command, and every later one. */
+/* Processes that an earlier command has left may hold the memory without using it. Then the kernel kills every later command. */
 static uint8_t end_memory_holders(struct runner *r) {
     return causes_memory_is_taken(r) && channels_end_leftovers(r) ? EXIT_LEFTOVERS_ENDED : 0;
 }

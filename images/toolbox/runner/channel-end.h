@@ -1,4 +1,4 @@
-/* The end of a channel: from the report of its worker to the EXIT frame, and to its last trace in here. */
+/* The end of a channel: from the report of its worker to the EXIT frame, and until nothing of the channel is left. */
 #ifndef BRIG_CHANNEL_END_H
 #define BRIG_CHANNEL_END_H
 
@@ -8,9 +8,9 @@ extern const struct job_events channel_job_events;
 
 /* Writes EXIT and sends it as soon as nothing holds it back. Later calls for the same channel change nothing. */
 void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result);
-/* The command could not be started, or the file operation was not carried out. */
+/* Call this when the command could not be started, or the file operation was not carried out. */
 void channel_not_started(struct runner *r, struct channel *c, uint32_t stage, int error);
-/* The command is not supervised any more, so nobody knows how it ended. */
+/* Call this when the command is not supervised any more, so that nobody knows how it ended. */
 void channel_lost(struct runner *r, struct channel *c);
 
 /* Sends EXIT if it is complete, and retires the channel if it is over. Needed after every change that may lead to either. */

@@ -25,7 +25,7 @@ static void discard_input(struct runner *r, struct channel *c) {
     if (length) grant(r, c, length);
 }
 
-/* A terminal has one descriptor for both directions. The output owns it, so here it is only forgotten. */
+/* A terminal has one descriptor for both directions. The output owns it, so the input only forgets it. */
 void channel_close_input(struct runner *r, struct channel *c) {
     if (c->terminal != TERMINAL_NONE) c->in.source.fd = -1;
     else close_source(r, &c->in.source);
@@ -38,7 +38,7 @@ void channel_write_input(struct runner *r, struct channel *c) {
         ssize_t n = write(fd, buffer_front(bytes), buffer_length(bytes));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) break;
-        if (n < 0) { /* nobody reads it any more */
+        if (n < 0) { /* no process reads it any more */
             channel_close_input(r, c);
             fd = -1;
             break;

@@ -6,8 +6,8 @@
 
 #define FILE_JOBS_AT_ONCE 4
 /*
- * When no operation comes to its end for this long, those under way may be blocked, on a slow file system for instance. Then one
- * that waits gets a worker of its own.
+ * If no operation ends for this long, those under way may be blocked, on a slow file system for instance. Then an operation
+ * in the queue gets a worker of its own.
  */
 #define PATIENCE_MS 20
 

@@ -12,7 +12,7 @@
 #include "channel-streams.h"
 #include "runner.h"
 
-/* How much output is passed on after EXIT. The rest is read and dropped. */
+/* This much output is passed on after EXIT. The rest is read and dropped. */
 #define LATE_MAX (1u << 20)
 
 struct channel *channel_find(const struct runner *r, uint32_t id) {

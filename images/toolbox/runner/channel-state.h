@@ -1,4 +1,4 @@
-/* One command or file operation: what is known of it, from its request until everything it used is closed. */
+/* The state of one command or file operation, from its request until everything it used is closed. */
 #ifndef BRIG_CHANNEL_STATE_H
 #define BRIG_CHANNEL_STATE_H
 
@@ -29,27 +29,27 @@ enum channel_phase {
 
 enum timeout_state { TIMEOUT_NONE, TIMEOUT_AHEAD, TIMEOUT_PASSED };
 
-/* Nobody has a terminal open when the last process that used it is gone; a background process may open it again. */
+/* Once the last process that used a terminal is gone, no process has it open; a background process may open it again. */
 enum terminal_state { TERMINAL_NONE, TERMINAL_IN_USE, TERMINAL_HUNG_UP };
 
-/* How far the end of a process tree has come: first SIGTERM, after a grace SIGKILL until the worker reports that it is empty. */
+/* The steps of ending a process tree: first SIGTERM, after a grace SIGKILL until the worker reports that the tree is empty. */
 enum tree_step {
     TREE_UNTOUCHED,
     TREE_IN_GRACE,
     TREE_KILLING,
-    TREE_SEEMS_EMPTY, /* the last SIGKILL found nobody, and the worker should report soon */
+    TREE_SEEMS_EMPTY, /* the last SIGKILL found no process, and the worker should report soon */
     TREE_GIVEN_UP,    /* SIGKILL did not empty it in time */
 };
 
 struct tree_end {
     enum tree_step step;
-    bool was_heard; /* SIGTERM has found somebody; until then it is sent again and again */
+    bool was_heard; /* SIGTERM has found a process; until then it is sent again and again */
     uint64_t next_ms, give_up_ms;
 };
 
 struct channel_input {
     struct source source;
-    struct buffer bytes; /* that the command has not taken yet */
+    struct buffer bytes; /* bytes that the command has not taken yet */
     bool has_ended;      /* the host has sent the end of file */
     uint32_t taken;      /* bytes the command has taken, for which no new credit was granted yet */
 };
@@ -81,7 +81,7 @@ struct channel {
 
     struct before_call before;
     uint64_t started_us;
-    uint64_t hold_ms; /* until then EXIT waits for streams and processes that outlive the main process */
+    uint64_t hold_ms; /* EXIT waits until this time for streams and processes that outlive the main process */
     uint8_t exit_flags;
     struct buffer exit; /* the payload of EXIT */
 };

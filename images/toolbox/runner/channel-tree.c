@@ -10,13 +10,13 @@
 
 #define ASK_AGAIN_MS 10
 #define KILL_AGAIN_MS 10
-#define REPORT_WITHIN_MS 200 /* for a worker that has nothing left below it */
+#define REPORT_WITHIN_MS 200 /* the time for the report of a worker that has nothing left below it */
 #define GIVE_UP_AFTER_MS 5000
 #define SIGNAL_AGAIN_MS 1
 
 bool channel_has_tree(const struct channel *c) { return c->worker && c->tree.step != TREE_GIVEN_UP; }
 
-/* No signal for a file operation, because any command could send its worker the same one. */
+/* A file operation is not stopped by a signal, because any command could send its worker the same one. */
 static bool stop_file_operation(struct runner *r, struct channel *c) {
     c->worker->slot->cancelled = 1;
     close_source(r, &c->in.source); /* the end of its stream wakes the worker, which then looks at `cancelled` */
@@ -30,7 +30,7 @@ static bool terminate(struct channel *c) {
     return was_heard;
 }
 
-/* A command that was asked for a moment ago may have no process yet. Then it is asked again a little later. */
+/* A command whose request came a moment ago may have no process yet. Then the signal is sent again a little later. */
 static void ask_to_end(struct runner *r, struct channel *c) {
     c->tree.was_heard = c->kind == CHANNEL_FILE_OPERATION ? stop_file_operation(r, c) : terminate(c);
     uint64_t again_ms = now_ms() + ASK_AGAIN_MS;

@@ -1,4 +1,4 @@
-/* The channels as a whole: what the host's frames and the passing of time do to them. */
+/* The effect of the host's frames, and of time, on all channels. */
 #ifndef BRIG_CHANNEL_H
 #define BRIG_CHANNEL_H
 

@@ -53,7 +53,7 @@ static void exec_at(const char *path, struct command *command) {
     execve("/bin/sh", script, command->envp);
 }
 
-/* Tries each directory of PATH, as a shell does. A file that may not be executed is a better reason to give than a missing one. */
+/* Tries each directory of PATH, as a shell does. It reports a file that may not be executed rather than a missing one. */
 static int exec_along_path(const char *path, struct command *command) {
     const char *name = command->argv[0];
     size_t name_length = strlen(name);
@@ -108,7 +108,7 @@ static int child_stream(struct command *command, int which) {
 static void place_streams(struct command *command) {
     int streams[3];
     for (int i = 0; i < 3; i++) {
-        /* Each is moved above the standard numbers first, or it could overwrite another that is still to be placed. */
+        /* Each stream is moved above the standard numbers first, or it could overwrite another that is still to be placed. */
         int fd = child_stream(command, i);
         streams[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (streams[i] < 0) fail(command, STAGE_STREAMS, errno);
@@ -140,7 +140,7 @@ static _Noreturn void run_child(struct command *command) {
 static bool lacks_subreaper;
 
 void command_adopt_orphans(void) {
-    /* A process that calls setsid or forks twice still hangs below this one then, and nowhere else. */
+    /* This keeps even a process that calls setsid or forks twice below this one, and nowhere else. */
     lacks_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
 }
 
@@ -161,7 +161,7 @@ static bool nothing_is_left(void) {
     }
 }
 
-/* In one report with its end, that nothing is left is known before another command can begin. */
+/* If nothing is left, the same report says so, so that this is known before another command can begin. */
 static bool report_end(int control, const struct command *command, int status, const struct rusage *usage) {
     struct worker_report report = {.what = REPORT_ENDED};
     if (command->error) {

@@ -4,7 +4,7 @@
 
 #include "job.h"
 
-/* Call once in a new worker: makes it the process to which orphans of its commands fall. */
+/* Call this once in a new worker: it makes the worker the new parent of orphans of its commands. */
 void command_adopt_orphans(void);
 
 /* Frees the job. Returns once nothing of the command is left; the end of its main process is reported when it comes. */

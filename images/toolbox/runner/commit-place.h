@@ -16,7 +16,7 @@ struct commit_target {
     char parent_path[PATH_MAX];
 };
 
-/* Where a path is: a name in an open directory. */
+/* The place of a path: a name in an open directory. */
 struct place {
     int directory;
     const char *name;

@@ -12,10 +12,10 @@
 uint32_t commit_prepare_file(int fd, const struct commit_record *record, struct stat *st) {
     if (fstat(fd, st) != 0) return (uint32_t)errno;
     if (!S_ISREG(st->st_mode) || st->st_nlink != 1) return EBADF;
-    /* Where nothing has to change, a call would still cost an entry in the journal of the file system. */
+    /* The call is left out if nothing has to change, because it would still cost an entry in the file system's journal. */
     bool has_owner = (record->uid == UINT32_MAX || record->uid == st->st_uid) && (record->gid == UINT32_MAX || record->gid == st->st_gid);
     if (!has_owner && fchown(fd, record->uid, record->gid) != 0) return (uint32_t)errno;
-    /* Another owner costs the file its setuid bit. */
+    /* A new owner makes the kernel remove the file's setuid bit. */
     if ((!has_owner || (st->st_mode & 07777) != record->mode) && fchmod(fd, record->mode) != 0) return (uint32_t)errno;
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file_timespec(record->mtime)};
     return futimens(fd, times) == 0 ? 0 : (uint32_t)errno;

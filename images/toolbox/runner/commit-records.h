@@ -1,4 +1,4 @@
-/* Parses the records of a commit, which say what it is to do. */
+/* Parses the records of a commit, which list the changes that it has to make. */
 #ifndef BRIG_COMMIT_RECORDS_H
 #define BRIG_COMMIT_RECORDS_H
 

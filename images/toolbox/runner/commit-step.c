@@ -15,7 +15,7 @@
 #define RENAME_EXCHANGE 2u
 #endif
 
-/* The name in the stage for what is replaced, on a file system that cannot exchange two names at once. */
+/* The name in the stage for the replaced file, on a file system that cannot exchange two names at once. */
 static const char *spare_name(const struct step *step) {
     static char name[STAGED_NAME_MAX];
     snprintf(name, sizeof name, "o%u", step->index);
@@ -154,7 +154,7 @@ static bool has_other_mode(struct place place, const struct step *step) {
     return (st.st_mode & 07777) != step->old_mode;
 }
 
-/* By what is in the stage: what would have been installed is still there, or nothing was taken. */
+/* Looks into the stage: the file to install is still there, or nothing was taken. */
 static bool was_never_done(const struct commit_target *target, const struct step *step) {
     struct stat st;
     if (step->kind == STEP_MODE) return false;

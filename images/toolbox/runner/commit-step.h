@@ -1,4 +1,4 @@
-/* One step of a commit, which changes what one name stands for. Each step can be done and undone. */
+/* One step of a commit, which changes the file under one name. Each step can be done and undone. */
 #ifndef BRIG_COMMIT_STEP_H
 #define BRIG_COMMIT_STEP_H
 
@@ -10,8 +10,8 @@
 
 enum step_kind {
     STEP_INSTALL = 1, /* something in the stage gets a name that is free */
-    STEP_EXCHANGE,    /* something in the stage changes places with what has the name */
-    STEP_TAKE,        /* what has the name is moved into the stage */
+    STEP_EXCHANGE,    /* something in the stage changes places with the file that has the name */
+    STEP_TAKE,        /* the file that has the name is moved into the stage */
     STEP_MODE,        /* a directory gets another mode */
 };
 
@@ -31,7 +31,7 @@ struct step {
 
 /* Returns an errno: EXDEV for a directory that cannot be moved. Nothing was done then. */
 uint32_t step_do(struct commit_target *target, const struct step *step);
-/* Looks at what the step has replaced or removed, which is now in the stage. */
+/* Looks at the file that the step has replaced or removed, which is now in the stage. */
 bool step_look_at_old(const struct commit_target *target, const struct step *step, struct stat *st);
 /* The step may have been done, done in part, or not at all. Returns an errno if the state before it cannot be restored. */
 uint32_t step_undo(struct commit_target *target, const struct step *step);

@@ -71,7 +71,7 @@ static uint32_t open_target(struct commit *c) {
     if (error) return error;
     c->target.stage = openat(c->target.root, c->stage_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (c->target.stage < 0 || fstat(c->target.stage, &st) != 0) return (uint32_t)errno;
-    /* If others could write to the stage, they could replace what is in it at any moment. */
+    /* If others could write to the stage, they could replace its files at any moment. */
     return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : EPERM;
 }
 
@@ -161,7 +161,7 @@ static bool has_taken_expected(const struct commit *c, const struct step *step, 
     if (step->kind != STEP_EXCHANGE && step->kind != STEP_TAKE) return true;
     if (c->records.all[step->index].expects == EXPECT_ANY) return true;
     if (!step_look_at_old(&c->target, step, &old)) return false;
-    /* An overlay makes a new file of one that has further names below, as soon as it is renamed. */
+    /* An overlay makes a new file when it renames one that has further names in a lower layer. */
     bool is_renumbered = S_ISREG(old.st_mode) && S_ISREG(expected->st_mode) && expected->st_nlink > 1;
     if ((uint64_t)old.st_ino != step->old_ino && !is_renumbered) return false;
     return S_ISDIR(old.st_mode) || (old.st_size == expected->st_size && file_time(old.st_mtim) == file_time(expected->st_mtim));

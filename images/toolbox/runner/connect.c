@@ -22,7 +22,7 @@ int listen_for_bridges(void) {
     struct sockaddr_un address;
     socklen_t length = runner_address(&address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Every accepted connection inherits this: the kernel then adds to each message who sent it. */
+    /* Every accepted connection inherits this option, with which the kernel adds the sender to each message. */
     int on = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return -1;
     return bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 16) == 0 ? fd : -1;

@@ -43,14 +43,14 @@ static void grant_input(struct runner *r, struct endpoint *c, size_t bytes) {
     c->taken = 0;
 }
 
-/* Nobody reads the rest any more. What the program has sent before may still be there to be read. */
+/* No program reads the rest any more. Bytes that the program has sent before may still be there to be read. */
 static void give_up_writing(struct endpoint *c, int error) {
     note_error(c, error);
     c->is_shut = true;
     buffer_free(&c->input);
 }
 
-/* How much the socket takes now. */
+/* Sends as much as the socket takes now, and returns how much that was. */
 static size_t send_some(struct runner *r, struct endpoint *c, const uint8_t *data, size_t length) {
     size_t sent = 0;
     while (sent < length) {
@@ -74,7 +74,7 @@ static void send_kept(struct runner *r, struct endpoint *c) {
     if (c->is_shut) return;
     buffer_drop(&c->input, sent);
     if (buffer_length(&c->input) > 0) return;
-    buffer_free(&c->input); /* of a thousand connections most have nothing to keep */
+    buffer_free(&c->input); /* most of a thousand connections have nothing to keep */
     if (!c->input_ended) return;
     c->is_shut = true;
     if (shutdown(c->source.fd, SHUT_WR) != 0) note_error(c, errno);
@@ -127,7 +127,7 @@ static int pending_error(const struct endpoint *c) {
     return getsockopt(c->source.fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/* ---- its beginning and its end ----------------------------------------------------------------------------------- */
+/* ---- the beginning and the end ----------------------------------------------------------------------------------- */
 
 static void tell_connected(struct runner *r, struct endpoint *c) {
     union address own = {0};

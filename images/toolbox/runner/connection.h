@@ -4,7 +4,7 @@
 
 #include "endpoint.h"
 
-/* Whether one more may be open. Half of all descriptors stay for commands. */
+/* Whether one more connection may be open. Half of all descriptors are left for commands. */
 bool connection_fits(const struct runner *r);
 
 /* Takes a connected socket for a connection that waited, and tells the host. */
@@ -16,7 +16,7 @@ void connection_dial(struct runner *r, uint32_t id, const union address *to);
 bool connection_take_input(struct runner *r, struct endpoint *c, const struct frame *frame);
 /* Reads again, after new credit or when the link has room again. */
 void connection_resume(struct runner *r, struct endpoint *c);
-/* Ends it so that the program gets a reset, not an end of file. */
+/* Ends the connection so that the program gets a reset, not an end of file. */
 void connection_reset(struct runner *r, struct endpoint *c);
 
 #endif

@@ -79,7 +79,7 @@ struct counts counters_read(const struct counters *c) {
     return counts;
 }
 
-/* Memory is given out in pieces, so a piece that does not fit any more may be missing. */
+/* The kernel charges memory in pieces, so the count may be one piece below a limit that was reached. */
 static bool was_ever_reached(const struct counters *c, uint64_t limit) {
     for (int i = 0; i < 2; i++) {
         uint64_t most = read_number(c->most_memory[i]);
@@ -94,7 +94,7 @@ uint64_t counters_memory_limit(const struct counters *c, const struct counts *be
     return is_reached ? limit : COUNT_UNKNOWN;
 }
 
-/* Both names of files in memory count those that only lie there (tmpfs, memfd), which cannot be given back. */
+/* Both counts of files in memory include those that exist only there (tmpfs, memfd), which cannot be given back. */
 static uint64_t files_at_hand(int parts) {
     uint64_t files = read_named(parts, "file"), lying = read_named(parts, "shmem");
     if (files == COUNT_UNKNOWN) files = read_named(parts, "cache");

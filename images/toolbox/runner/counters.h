@@ -1,17 +1,17 @@
-/* What the kernel counts for this container, under cgroup v2 or v1. */
+/* The kernel's counts for this container, under cgroup v2 or v1. */
 #ifndef BRIG_COUNTERS_H
 #define BRIG_COUNTERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A number that the kernel does not say, as under gVisor. */
+/* Stands for a number that the kernel does not report, as under gVisor. */
 #define COUNT_UNKNOWN UINT64_MAX
 
 struct counts {
-    uint64_t memory_kills;  /* processes of this container that were killed for lack of memory, whoever lacked it */
-    uint64_t limit_hits;    /* how often nothing was left of the container's own memory; v1 does not say */
-    uint64_t refused_forks; /* how often no process could be started because of a limit of their number */
+    uint64_t memory_kills;  /* processes of this container that were killed for lack of memory, its own or the machine's */
+    uint64_t limit_hits;    /* how often the container's own memory was used up; v1 does not count this */
+    uint64_t refused_forks; /* how often no process could be started because of a limit on their number */
 };
 
 /* The container's own limit of processors. */
@@ -20,7 +20,7 @@ struct cpu_limit {
     uint64_t period_us;   /* the kernel counts in such periods, or COUNT_UNKNOWN */
 };
 
-/* Opened before the first command runs, because a file that is open cannot be hidden or replaced. */
+/* These files are opened before the first command runs, because an open file cannot be hidden or replaced. */
 struct counters {
     int memory_events;  /* v2: both counts of memory */
     int memory_kills;   /* v1 */
@@ -35,21 +35,21 @@ void counters_open(struct counters *c);
 struct counts counters_read(const struct counters *c);
 
 /*
- * The container's own memory limit, or COUNT_UNKNOWN if it was not reached between two readings, so that only an outer one can have
- * been. Of v1 is only known whether it was ever reached.
+ * The container's own memory limit, or COUNT_UNKNOWN if it was not reached between two readings, so that only an outer limit can have
+ * been. With v1 it is only known whether the limit was ever reached.
  */
 uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
 
-/* Opened only to be read once: a container may have few descriptors. -1 for what there is not. */
+/* These files are opened only to be read once, because a container may have few descriptors. -1 for a missing file. */
 struct memory_use {
     int total, parts;
 };
 
 struct memory_use memory_use_open(void);
 void memory_use_close(const struct memory_use *use);
-/* Whether most of the limit is taken by what the kernel cannot give back by itself: not files that it only has at hand. */
+/* Whether memory that the kernel cannot give back by itself takes most of the limit. Files that are only cached do not count. */
 bool counters_memory_is_taken(const struct counters *c, const struct memory_use *use);
-/* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer one can have been. */
+/* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer limit can have been. */
 uint64_t counters_process_limit(const struct counters *c);
 
 /* In how many periods the container had used up its processors before the end. */

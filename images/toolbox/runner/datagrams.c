@@ -9,14 +9,14 @@
 
 #define READS_AT_ONCE 16
 
-/* While nothing is read the kernel keeps a few datagrams and drops the others. */
+/* If nothing is read, the kernel keeps a few datagrams and drops the others. */
 void datagrams_resume(struct runner *r, struct endpoint *e) {
     bool is_full = link_is_full(&r->link);
     if (is_full) r->network_waits = true;
     watch(r, &e->source, e->credit > 0 && !is_full ? EPOLLIN : 0);
 }
 
-/* False when there is nothing more for now. */
+/* False when there is no further datagram for now. */
 static bool receive_one(struct runner *r, struct endpoint *e) {
     union address from = {0};
     socklen_t size = sizeof from;
@@ -61,7 +61,7 @@ void datagrams_open(struct runner *r, uint32_t id, const union address *at) {
 bool datagrams_take(const struct endpoint *e, const struct frame *frame) {
     union address to;
     if (frame->length < ADDRESS_BYTES || !address_parse(frame->payload, &to)) return false;
-    /* Whatever the kernel answers: datagrams may be lost. */
+    /* The kernel's answer does not matter, because datagrams may be lost. */
     (void)!sendto(e->source.fd, frame->payload + ADDRESS_BYTES, frame->length - ADDRESS_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL, &to.any, address_size(&to));
     return true;
 }

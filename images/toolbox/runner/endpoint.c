@@ -9,7 +9,7 @@
 
 /* The most credit that a host may leave unused, as for the output of commands. */
 #define ENDPOINT_CREDIT_MAX (64 << 20)
-/* What the kernel keeps of one socket in each direction, so that a thousand that nobody reads are not gigabytes. */
+/* The kernel's buffer for each direction of a socket: a thousand sockets that nobody reads must not take gigabytes. */
 #define KERNEL_BYTES (256 << 10)
 
 struct endpoint *endpoint_find(const struct runner *r, uint32_t id) {

@@ -10,15 +10,15 @@
 #include "loop.h"
 #include "wire.h"
 
-/* What the host may send before it is granted more. It is also the most that one connection keeps in memory. */
+/* The bytes that the host may send before it is granted more. It is also the most that one connection keeps in memory. */
 #define ENDPOINT_INPUT_MAX (2u * INITIAL_CREDIT)
 
 enum endpoint_kind { ENDPOINT_LISTENER, ENDPOINT_DATAGRAMS, ENDPOINT_CONNECTION };
 
 /* A connection only goes forward through these. Other endpoints are open at once. */
 enum endpoint_phase {
-    ENDPOINT_WAITING,    /* for somebody to connect to its listener */
-    ENDPOINT_CONNECTING, /* to a server in the sandbox */
+    ENDPOINT_WAITING,    /* waits for a program to connect to its listener */
+    ENDPOINT_CONNECTING, /* is being made to a server in the sandbox */
     ENDPOINT_OPEN,
     ENDPOINT_RETIRED, /* EXIT is sent; it is freed at the end of the loop's turn */
 };
@@ -31,14 +31,14 @@ struct endpoint {
     struct source source;
     int64_t credit; /* how much the host still takes */
 
-    /* A listener: the connections that wait for somebody, the first of them first. */
+    /* The fields of a listener: the connections that wait for a program, in their order. */
     struct endpoint *first_waiting, *last_waiting;
     uint64_t accept_again_ms; /* when it tries again because there was no descriptor, or 0 */
 
-    /* A connection. */
+    /* The fields of a connection. */
     union address other;                      /* the end that is not the runner's */
     struct endpoint *listener, *next_waiting; /* while it waits */
-    struct buffer input;                      /* what the program inside has not taken yet */
+    struct buffer input;                      /* bytes that the program inside has not taken yet */
     uint32_t taken;                           /* bytes that it has taken, for which no new credit was granted yet */
     bool input_ended;                         /* the host has sent the end of file */
     bool is_shut;                             /* the program will read the end of file, or nothing any more */
@@ -56,9 +56,9 @@ int endpoint_socket(struct runner *r, int family, int type);
 /* The same, bound to this address. Port 0 becomes one that is free. */
 int endpoint_bind(struct runner *r, int type, union address *at);
 
-/* Sends EXIT and closes the socket. */
+/* Sends EXIT for the endpoint and closes its socket. */
 void endpoint_end(struct runner *r, struct endpoint *e, int error);
-/* EXIT for a request that failed before there was a socket. */
+/* Sends EXIT for a request that failed before there was a socket. */
 void endpoint_refuse(struct runner *r, uint32_t id, int error);
 
 bool endpoint_take_credit(struct endpoint *e, uint32_t bytes);

@@ -15,7 +15,7 @@ struct file_job {
     const struct worker_slot *slots;    /* of all workers, to find the call that a process belongs to */
 };
 
-/* What EXIT carries behind its head. There is room for RESULT_MAX bytes. */
+/* The bytes of EXIT behind its head. There is room for RESULT_MAX bytes. */
 struct file_result {
     uint8_t *bytes;
     uint32_t length;

@@ -73,7 +73,7 @@ static uint32_t write_extent(int out, uint8_t *extent, uint64_t offset, size_t l
     return write_all(out, extent, EXTENT_HEAD_BYTES + length) == 0 ? 0 : (uint32_t)errno;
 }
 
-/* The end is fixed before, so that a file that grows meanwhile is not read for ever. One that shrinks ends where it was found to. */
+/* The end is fixed before, so that a file that grows meanwhile is not read for ever. A file that shrinks ends where it is found to end. */
 static uint32_t read_extents(int fd, int out, uint64_t offset, uint64_t end) {
     static uint8_t extent[EXTENT_HEAD_BYTES + EXTENT_BYTES_MAX];
     uint64_t data_end = offset;
@@ -95,7 +95,7 @@ static uint32_t read_extents(int fd, int out, uint64_t offset, uint64_t end) {
     return write_extent(out, extent, end, 0);
 }
 
-/* The end of what was asked for. A length of zero is all. */
+/* The end of the requested part. A length of zero means everything. */
 static uint64_t end_of_request(const struct file_request *request, uint64_t size) {
     bool is_shorter = request->length > 0 && request->offset < size && size - request->offset > request->length;
     return is_shorter ? request->offset + request->length : size;
@@ -107,7 +107,7 @@ static bool is_longer_than_asked(const struct file_request *request, uint64_t si
 
 static uint32_t read_open_file(const struct file_request *request, int fd, int out, struct file_result *result) {
     uint64_t size = get64(result->bytes), start = request->offset;
-    /* Refused before anything is read, because it could be a sparse file of a terabyte. */
+    /* The file is refused before anything is read, because it could be a sparse file of a terabyte. */
     if ((request->flags & READ_ALL_OR_NONE) && is_longer_than_asked(request, size)) return EFBIG;
     if (start > INT64_MAX) return EINVAL;
     if (request->flags & READ_SKIP_HOLE) start = skip_hole(fd, start, size);

@@ -76,7 +76,7 @@ static uint32_t remove_entry(const char *name) {
     return (uint32_t)(errno == ENOTDIR ? error : errno);
 }
 
-/* Removes the entries of the current directory. At one that is not empty it enters that, sets `*below` and stops. */
+/* Removes the entries of the current directory. If one is a directory with entries, this enters it, sets `*below` and stops. */
 static uint32_t empty_entries(const struct file_job *job, struct descent *way, uint8_t flags, bool *below) {
     DIR *directory = opendir(".");
     if (!directory) return (uint32_t)errno;

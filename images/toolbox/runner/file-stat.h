@@ -1,4 +1,4 @@
-/* What a path names: its type, its stat record, and whether its content may be read or replaced. */
+/* The file at a path: its type, its stat record, and whether its content may be read or replaced. */
 #ifndef BRIG_FILE_STAT_H
 #define BRIG_FILE_STAT_H
 
@@ -17,7 +17,7 @@ int64_t file_time(struct timespec time);
 /* The reverse. INT64_MIN means that the time stays what it is. */
 struct timespec file_timespec(int64_t ns);
 
-/* As stat(2), or as lstat(2) where the request refuses symbolic links. */
+/* Works like stat(2), or like lstat(2) if the request refuses symbolic links. */
 int file_stat(const struct file_request *request, const char *path, struct stat *st);
 
 /*

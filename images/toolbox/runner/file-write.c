@@ -45,7 +45,7 @@ static uint32_t copy_input(const struct file_job *job, int fd) {
     }
 }
 
-/* Fails with EINVAL where the input ends before. */
+/* Fails with EINVAL if the input ends earlier. */
 static uint32_t take_exactly(const struct file_job *job, uint8_t *bytes, size_t size) {
     for (size_t taken = 0; taken < size;) {
         ssize_t n = read(job->stream, bytes + taken, size - taken);
@@ -58,7 +58,7 @@ static uint32_t take_exactly(const struct file_job *job, uint8_t *bytes, size_t 
     return 0;
 }
 
-/* What is between the extents, and behind the last one, becomes holes. */
+/* The gaps between the extents, and the rest behind the last one, become holes. */
 static uint32_t write_extents(const struct file_job *job, int fd) {
     static uint8_t chunk[EXTENT_BYTES_MAX];
     for (uint64_t end = 0;;) {
@@ -133,7 +133,7 @@ static uint32_t replace_file(const struct file_job *job, const struct file_reque
     if (exists && only_if_free) return EEXIST;
     uint32_t irregular = exists ? file_refuse_irregular(st.st_mode) : 0;
     if (irregular) return irregular;
-    /* A rename would replace a read-only file too. Writing to it would fail, so this does. */
+    /* A rename would replace a read-only file too. Writing to it would fail, so this fails as well. */
     if (exists && access(path, W_OK) != 0) return (uint32_t)errno;
 
     struct temporary new;

@@ -34,7 +34,7 @@ static uint32_t make_directory(const char *path, mode_t mode) {
 }
 
 static uint32_t make_parents(const struct file_request *request, char *path) {
-    /* Some kernels say EROFS or EACCES of a directory that exists. It is an error only if a directory below is then missing. */
+    /* Some kernels report EROFS or EACCES for a directory that exists. It is an error only if a directory below is then missing. */
     uint32_t denied = 0;
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
@@ -60,7 +60,7 @@ static uint32_t rename_path(const struct file_request *request, const char *path
     return error;
 }
 
-/* ---- which one it is --------------------------------------------------------------------------------------------- */
+/* ---- choosing the operation -------------------------------------------------------------------------------------- */
 
 static bool path_copy(char *to, const uint8_t *from, uint32_t length) {
     if (length >= PATH_MAX) return false;

@@ -1,5 +1,5 @@
 /*
- * What PID 1 and its workers say to each other. A worker gets one job at a time over a socket that keeps packets apart, and
+ * The messages between PID 1 and its workers. A worker gets one job at a time over a socket that keeps packets apart, and
  * answers with one or two reports. A few words are shared memory, because they are needed while a job runs.
  */
 #ifndef BRIG_JOB_H
@@ -53,7 +53,7 @@ struct worker_slot {
     volatile pid_t child; /* the command's main process while it runs, otherwise 0 */
     /*
      * Without PR_SET_CHILD_SUBREAPER (gVisor of 2022) a process that loses its parent falls to PID 1 instead of to its worker.
-     * Then this is when the command began, and every orphan that is not older counts as the command's. It may be another
+     * Then this is the time at which the command began, and every orphan that is not older counts as the command's. It may be another
      * command's. With PR_SET_CHILD_SUBREAPER this stays 0.
      */
     volatile uint64_t orphans_since;
@@ -77,7 +77,7 @@ struct received_job {
     struct job_header header;
     uint8_t *payload; /* MAP_FAILED when there was no memory for it */
     bool is_mapped;
-    int fds[JOB_STREAMS]; /* then -1 */
+    int fds[JOB_STREAMS]; /* the job's streams, followed by -1 */
 };
 
 /* `packet` has room for PACKET_MAX bytes and holds the payload. False when PID 1 has closed the socket. */

@@ -75,7 +75,7 @@ bool link_acknowledge(struct link *link, uint64_t frames) {
 bool link_resume(struct link *link, uint64_t frames) {
     if (frames < link->acknowledged || frames > link->queued) return false;
     link->frame_left = 0;
-    link->written = buffer_length(&link->kept); /* the host may acknowledge what an earlier connection has brought it */
+    link->written = buffer_length(&link->kept); /* the host may acknowledge frames that came over an earlier connection */
     if (!link_acknowledge(link, frames)) return false;
     link->written = 0;
     link->told = link->received;

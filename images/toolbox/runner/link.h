@@ -29,10 +29,10 @@ void link_finish(struct link *link, uint8_t type, uint32_t channel, size_t lengt
 int link_send(struct link *link, uint8_t type, uint32_t channel, const void *payload, size_t length);
 int link_send_control(struct link *link, uint8_t type, const void *payload, size_t length);
 
-/* Writes what it can. 0 when all is written, 1 when the descriptor takes no more for now, -1 when it is broken. */
+/* Writes as much as possible. 0 when everything is written, 1 when the descriptor takes no more for now, -1 when it is broken. */
 int link_flush(struct link *link, int fd);
 
-/* The host says that it has received `frames` frames. False when that cannot be. */
+/* Takes the host's word that it has received `frames` frames. False when that is impossible. */
 bool link_acknowledge(struct link *link, uint64_t frames);
 
 /* The same on a new connection: the frames after these will be written again. */

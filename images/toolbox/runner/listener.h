@@ -5,11 +5,11 @@
 #include "endpoint.h"
 
 void listener_open(struct runner *r, uint32_t id, const union address *at);
-/* A channel for the next connection. False when there is no memory. */
+/* Adds a channel for the next connection. False when there is no memory. */
 bool listener_add(struct runner *r, struct endpoint *listener, uint32_t id);
-/* Somebody connects to it no more. */
+/* Takes a channel off the list of those that wait for a connection. */
 void listener_forget(struct endpoint *waiting);
-/* Ends it, and the channels that wait for its connections. */
+/* Ends the listener, and the channels that wait for its connections. */
 void listener_close(struct runner *r, struct endpoint *listener);
 /* Tries again if there was no descriptor for the next connection. */
 void listener_tick(struct runner *r, struct endpoint *listener, uint64_t now);

@@ -1,4 +1,4 @@
-/* What frames and time do to the sockets that the host has in the sandbox. */
+/* The effect of frames, and of time, on the sockets that the host has in the sandbox. */
 #ifndef BRIG_NETWORK_H
 #define BRIG_NETWORK_H
 
@@ -15,7 +15,7 @@ bool network_takes(const struct runner *r, const struct frame *frame);
 bool network_take_frame(struct runner *r, const struct frame *frame);
 
 void network_tick(struct runner *r);
-/* Reads again what was not read because the link was full. */
+/* Goes on reading the sockets that were not read because the link was full. */
 void network_resume(struct runner *r);
 
 #endif

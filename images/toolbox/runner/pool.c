@@ -89,7 +89,7 @@ void pool_end_commands(struct runner *r) {
     while (kill_all_commands(r) > 0 && now_ms() < give_up_ms) pool_wait_for_the_killed();
 }
 
-/* Asks a worker whether it lives; its answer makes it idle. One to which a SIGKILL is on its way does not answer. */
+/* Asks a worker whether it lives; its answer makes it idle. A worker to which a SIGKILL is on its way does not answer. */
 static void question(struct worker *w) {
     static const struct job_header header = {.kind = JOB_ANSWER};
     w->state = WORKER_BUSY;
@@ -99,8 +99,8 @@ static void question(struct worker *w) {
 }
 
 /*
- * Whoever killed one worker may have killed others too. Those are dead only once they get to run, so what they have reported until
- * now proves nothing: each is asked whether it lives before it gets another job.
+ * A process that killed one worker may have killed others too. Those are dead only once they get to run, so their reports up to
+ * now prove nothing: each worker is asked whether it lives before it gets another job.
  */
 static void give_up(struct runner *r, struct worker *lost) {
     bool is_known = lost->state == WORKER_GIVEN_UP;
@@ -111,7 +111,7 @@ static void give_up(struct runner *r, struct worker *lost) {
     }
 }
 
-/* A command may kill its own worker to get away from it. The channel ends what it left. */
+/* A command may kill its own worker to get away from it. The channel then ends the processes that are left. */
 static void lose(struct runner *r, struct worker *w, int status) {
     struct channel *c = w->channel;
     /* If a dismissed worker was killed before it could end, others may have been killed with it. */
@@ -149,7 +149,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
 }
 
 /*
- * In a new worker nothing of PID 1's may stay open, or a pipe would never reach its end. gVisor of 2022 has no close_range, and
+ * A new worker must not keep any descriptor of PID 1 open, or a pipe would never reach its end. gVisor of 2022 has no close_range, and
  * closing thousands of numbers one by one takes it most of a second, so the loop ends at the highest that was in use.
  */
 static void close_all_but(const struct runner *r, int keep) {
@@ -258,7 +258,7 @@ void pool_reap(struct runner *r) {
             continue;
         }
         w->is_reaped = true;
-        /* What it reported before it ended still counts. */
+        /* Reports from before its end still count. */
         if (w->control.fd >= 0) on_report(r, &w->control, 0);
         lose(r, w, status);
     }

@@ -11,13 +11,13 @@
 
 struct channel;
 
-/* What the channel that gave a worker its job is told. */
+/* Callbacks for the channel that gave a worker its job. */
 struct job_events {
     /* The main process of the command has ended, or the file operation is done. */
     void (*on_end)(struct runner *, struct channel *, const struct worker_report *, const uint8_t *result);
     /* Nothing of the job is left below the worker, which takes other jobs from now on. */
     void (*on_empty)(struct runner *, struct channel *, uint64_t orphans_since);
-    /* The worker has died. What the command had below it fell to PID 1. */
+    /* The worker has died. The processes of the command below it became children of PID 1. */
     void (*on_loss)(struct runner *, struct channel *, uint64_t orphans_since);
 };
 
@@ -33,7 +33,7 @@ struct worker {
     struct channel *channel; /* whose job it has, or NULL */
     enum job_kind job_kind;
     const struct job_events *events;
-    bool is_suspect; /* it may have been killed together with another that was */
+    bool is_suspect; /* it may have been killed together with another worker */
     bool is_reaped;  /* its pid may be another process's by now */
 };
 
@@ -49,10 +49,10 @@ void pool_end_commands(struct runner *r);
 /* The same for processes whose worker is gone, those older than `since` excepted. False when some could not be killed. */
 bool pool_kill_orphans(struct runner *r, uint64_t since);
 
-/* Something that was killed is gone a moment later. */
+/* Waits a moment, until a process that was killed is gone. */
 void pool_wait_for_the_killed(void);
 
-/* Whether a command, or what one has left, is running. */
+/* Whether a command, or a process that one has left, is running. */
 bool pool_has_commands(const struct runner *r);
 
 void pool_keep_ready(struct runner *r);

@@ -48,7 +48,7 @@ enum frame_type {
 /* The exit status of the runner when its lease is over. */
 #define LEASE_OVER_STATUS 70
 
-/* Its exit status when commands have taken too much of what the machine has and counts for no container, and how much that is. */
+/* Its exit status when commands have taken too much of a resource that the machine counts for no container, and the limits. */
 enum excess_status {
     EXCESS_LOCKS = 71,
     EXCESS_UNREAD = 72,
@@ -97,14 +97,14 @@ enum exit_flag {
     EXIT_LEFTOVERS_ENDED = 64,
 };
 
-/* Behind the head of a failed command's EXIT: what is known of why it failed. */
+/* The known causes of a failed command, behind the head of its EXIT. */
 #define CAUSE_HEAD_BYTES 14u
 
 enum cause_kind { CAUSE_MEMORY = 1, CAUSE_PROCESSES = 2, CAUSE_FULL_MEMORY = 3, CAUSE_FULL_DISK = 4, CAUSE_CPU = 5 };
 
 enum cause_flag { CAUSE_OUTSIDE = 1, CAUSE_FILES = 2, CAUSE_BEFORE = 4 };
 
-/* What failed when a command could not be started. */
+/* The step that failed when a command could not be started. */
 enum stage {
     STAGE_NONE = 0,
     STAGE_FORK = 1,
@@ -303,12 +303,12 @@ enum address_family {
     ADDRESS_IPV6 = 6,
 };
 
-/* Which process has a connection */
+/* The process that has a connection */
 #define OWNER_QUERY_BYTES 40u
 #define OWNER_RECORD_BYTES 24u
 #define OWNERS_MAX 1000u
 
-/* How long threads have waited for a processor */
+/* The times that threads have waited for a processor */
 #define WAIT_RECORD_BYTES 12u
 #define WAITS_MAX 5000u
 

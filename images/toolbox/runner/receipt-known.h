@@ -1,6 +1,6 @@
 /*
- * The directories of telling names that were there when the session began: one of the same name that is not among them was made, renamed or
- * moved since then.
+ * The directories with notable names that existed when the session began. A directory of such a name that is not among them was made,
+ * renamed or moved since then.
  */
 #ifndef BRIG_RECEIPT_KNOWN_H
 #define BRIG_RECEIPT_KNOWN_H

@@ -36,7 +36,7 @@ static unsigned depth_of(const char *path) {
     return depth;
 }
 
-/* Behind those that are not deeper. */
+/* Inserts it behind those that are not deeper. */
 static void insert(struct found_kind *kind, struct found *found) {
     struct found **at = &kind->first;
     while (*at && (*at)->depth <= found->depth) at = &(*at)->next;
@@ -55,7 +55,7 @@ static void drop_deepest(struct found_kind *kind) {
     kind->kept--;
 }
 
-/* The kind to take one from when there is no room. One of each kind is always kept, and there are fewer kinds than records. */
+/* The kind that loses a record when there is no room. One of each kind is always kept, and there are fewer kinds than records. */
 static struct found_kind *last_crowded(struct receipt_list *list) {
     while (list->last_crowded > 0 && list->kinds[list->last_crowded].kept < 2) list->last_crowded--;
     return &list->kinds[list->last_crowded];

@@ -1,7 +1,7 @@
 /*
- * The records of a receipt. There may be no end to what a session leaves, so only RECEIPT_RECORDS_MAX of them are kept: for each kind the one
- * that lies highest in the tree, then as many as there is room for of the first kind, the second and so on. So nobody can push one kind out
- * with another, nor a directory's own file with those further down. All are counted.
+ * The records of a receipt. A session may leave any number of findings, so only RECEIPT_RECORDS_MAX are kept: of each kind the finding
+ * that lies highest in the tree, then as many as there is room for of the first kind, the second and so on. So one kind cannot displace
+ * another, nor files further down a directory's own file. All are counted.
  */
 #ifndef BRIG_RECEIPT_LIST_H
 #define BRIG_RECEIPT_LIST_H
@@ -22,11 +22,11 @@ struct found {
 
 struct found_kind {
     uint32_t count, kept;
-    unsigned deepest; /* of those that are kept */
+    unsigned deepest; /* the greatest depth of those that are kept */
     struct found *first;
 };
 
-/* Kinds: special rights, repositories, one for each rule, and what belongs to others. */
+/* Kinds: special rights, repositories, one for each rule, and files that belong to others. */
 struct receipt_list {
     struct found_kind *kinds;
     uint32_t kind_count, kept;
@@ -40,7 +40,7 @@ void list_add(struct receipt_list *list, const char *path, const struct stat *st
 /* Writes the records, with digests of the files' contents. False when that is not possible. */
 bool list_write(const struct receipt_list *list, int out);
 
-/* Writes how many there are of each kind of which some were left out: at most so many bytes. Returns how many, and counts what was left out. */
+/* Writes the count of each kind that was not kept in full, in at most `room` bytes. Returns how many bytes; `*omitted` counts the rest. */
 uint32_t list_counts(const struct receipt_list *list, uint8_t *to, uint32_t room, uint32_t *omitted);
 void list_free(struct receipt_list *list);
 

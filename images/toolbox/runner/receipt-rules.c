@@ -8,7 +8,7 @@
 #define RULE_NONE UINT32_MAX
 #define STAR 256
 
-/* Where the last name begins. */
+/* The position at which the last name begins. */
 static size_t last_name(const char *path, size_t length) {
     const char *slash = memrchr(path, '/', length);
     return slash ? (size_t)(slash - path) + 1 : 0;
@@ -77,7 +77,7 @@ static bool add(struct rule_table *table, const char *text, size_t length, uint3
     return true;
 }
 
-/* Adds every directory on the way to what the rule names. One that ends with "**" may be any. */
+/* Adds every directory on the way to the files that the rule names. A directory that ends with "**" may be any. */
 static bool add_ways(struct rules *rules, const char *text, size_t length, uint32_t number) {
     for (size_t name = last_name(text, length); name > 0; name = last_name(text, length)) {
         length = without(name);

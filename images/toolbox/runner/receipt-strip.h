@@ -1,4 +1,4 @@
-/* Taking away rights that no file of a session should have. */
+/* Takes away rights that no file of a session should have. */
 #ifndef BRIG_RECEIPT_STRIP_H
 #define BRIG_RECEIPT_STRIP_H
 

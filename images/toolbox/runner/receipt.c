@@ -42,12 +42,12 @@ struct walk {
     size_t length, name_of_root; /* of the path, and where in it the root's own name begins */
 };
 
-/* What is known of a directory by the way that led to it. */
+/* Facts about a directory that follow from the way that led to it. */
 struct level {
     int depth;
     uint32_t below;   /* the rule about everything below it, or 0 */
     bool has_changed; /* it or a directory above it, but for the root */
-    bool has_arrived; /* it has had its name only since the session began, or has been replaced: what is in it is new at its place */
+    bool has_arrived; /* it got its name after the session began, or has been replaced: everything in it is new at its place */
 };
 
 static uint64_t clock_ms(void) {
@@ -68,7 +68,7 @@ static bool is_telling(const struct walk *w) {
     return rules_below(&w->rules, relative(w), relative_length(w)) || rules_by_way_of(&w->rules, relative(w), relative_length(w));
 }
 
-/* The rule about what is here, or 0. A link may also stand for a directory, and so for everything in it. */
+/* The rule about the file that is here, or 0. A link may also stand for a directory, and so for everything in it. */
 static uint32_t rule_here(const struct walk *w, const struct stat *st, const struct level *level) {
     const char *path = relative(w);
     size_t length = relative_length(w);
@@ -133,7 +133,7 @@ static void enter(struct walk *w, int directory, const char *name, const struct 
     else note_closed(w);
 }
 
-/* What is in one directory, besides files that are judged and directories that are entered at once. */
+/* The contents of one directory, besides files that are judged and directories that are entered at once. */
 struct contents {
     unsigned repository; /* its parts, as bits */
     bool has_others;     /* directories that are entered later */
@@ -203,7 +203,7 @@ static struct dirent *next_entry(DIR *directory) {
 }
 
 /*
- * Closes the descriptor. Directories of telling names are entered first, so that no number of others leaves too little time for them.
+ * Closes the descriptor. Directories with notable names are entered first, so that no number of others leaves too little time for them.
  */
 static void walk_directory(struct walk *w, int fd, const struct level *level) {
     DIR *directory = fdopendir(fd);

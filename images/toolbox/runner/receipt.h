@@ -1,6 +1,6 @@
 /*
- * The operation `receipt`: what a session leaves behind that a program of the user would run or obey later, or that has rights of
- * its own. It is looked for inside the container, where no name leads out.
+ * The operation `receipt`: it finds files of a session that a program of the user would run or obey later, or that have rights of
+ * their own. It looks for them inside the container, where no name leads out.
  */
 #ifndef BRIG_RECEIPT_H
 #define BRIG_RECEIPT_H
@@ -13,7 +13,7 @@
 /* Call in PID 1 before anything else runs. A file that has not changed since then is not of this session. */
 void receipt_note_start(void);
 
-/* In the worker. */
+/* Runs the operation, in the worker. */
 uint32_t receipt_run(const struct file_job *job, const struct file_request *request, struct file_result *result);
 
 #endif

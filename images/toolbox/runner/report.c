@@ -23,7 +23,7 @@
 #include "wire.h"
 
 #define SECTION_MAX (512u << 10)
-/* More than a process's name can have, with its line break. */
+/* More bytes than the name of a process can have, including its line break. */
 #define NAME_SIZE 64u
 
 #ifndef SYS_io_uring_setup
@@ -120,7 +120,7 @@ static int try_write_root(void) {
     return error;
 }
 
-/* The call of coreutils, with a flag that gVisor of 2022 does not know. */
+/* The call as coreutils make it, with a flag that gVisor of 2022 does not know. */
 static int try_statx(void) {
     uint64_t space[64];
     return answer(syscall(SYS_statx, AT_FDCWD, "/", AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, 0x7ff, space));
@@ -134,7 +134,7 @@ static int try_device(void) {
     return error;
 }
 
-/* Of an open file. It gives back a lock that is not there. */
+/* Tries a lock of an open file, by giving back one that does not exist. */
 static int try_lock(void) {
     int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno;
@@ -191,7 +191,7 @@ static void try_probes(volatile int *answers, size_t from) {
     }
 }
 
-/* In children, of which each goes on where the last one ended. */
+/* Runs the probes in children. Each child goes on where the last one ended. */
 static void run_probes(volatile int *answers) {
     for (size_t i = 0; i < PROBES; i++) answers[i] = NOT_TRIED;
     for (size_t next = 0; next < PROBES;) {
@@ -265,7 +265,7 @@ static void write_processes(FILE *out, char *space) {
     if (used + NAME_SIZE <= SECTION_MAX) write_section(out, "processes", space, used);
 }
 
-/* Which kernel this is. A system call is asked, because an image or a mount could replace files in /proc. */
+/* The kernel's name and version. They come from a system call, because an image or a mount could replace files in /proc. */
 static void write_uname(FILE *out) {
     struct utsname name;
     char text[sizeof name.release + sizeof name.version];
@@ -294,7 +294,7 @@ static bool write_report(FILE *out, const char *paths, char *space) {
     return write_probes(out);
 }
 
-/* All at once, since the host would wake for each piece. Whether there was memory for all of it is known at the end. */
+/* Writes everything at once, since the host would wake for each piece. At the end it is known whether memory sufficed. */
 int report_write(int out, const char *paths) {
     char *bytes = NULL, *space = malloc(SECTION_MAX);
     size_t size;

@@ -1,4 +1,4 @@
-/* The operation `report`: what the kernel says of this container, so that the host can compare it with the policy. */
+/* The operation `report`: the kernel's view of this container, for the host to compare with the policy. */
 #ifndef BRIG_REPORT_H
 #define BRIG_REPORT_H
 

@@ -1,10 +1,10 @@
-/* By what git takes a directory for a repository, whatever it is called. */
+/* The names that make git take a directory for a repository, whatever the directory is called. */
 #ifndef BRIG_REPOSITORY_PARTS_H
 #define BRIG_REPOSITORY_PARTS_H
 
 #include <stdbool.h>
 
-/* Which part of a repository something of this name is, as a bit, or 0. */
+/* The part of a repository that has this name, as a bit, or 0. */
 unsigned repository_part(const char *name);
 
 /* Whether these parts are enough. The objects and refs may be in another directory, which `commondir` names. */

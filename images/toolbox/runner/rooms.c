@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /*
- * A disk keeps its last bytes for its own records, and gives back after a refused write what it had set aside for it. Memory is used up
+ * A disk keeps its last bytes for its own records, and frees the room that it had set aside for a refused write. Memory is used up
  * to the last byte.
  */
 #define TOO_LITTLE_ON_DISK (1u << 20)
@@ -90,7 +90,7 @@ void rooms_parse(struct rooms *rooms, char *mountinfo) {
     }
 }
 
-/* A second mount may hide the first one that was at its path, so what was opened has to be the file system that was meant. */
+/* A second mount may hide an earlier one at its path, so this checks that the intended file system was opened. */
 static bool open_room(struct room *room) {
     struct stat st;
     room->fd = open(room->path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -9,7 +9,7 @@
 #define ROOMS_MAX 24
 #define ROOM_PATH_MAX 1024u
 
-/* What a file system has no more of. */
+/* The resource that a file system has no more of. */
 enum room_lack { LACKS_NOTHING, LACKS_BYTES, LACKS_FILES };
 
 struct room {
@@ -17,7 +17,7 @@ struct room {
     uint64_t device;
     int fd;
     bool is_in_memory;
-    /* As the last command found it, if it was full. */
+    /* The state in which the last command found it, if it was full. */
     uint64_t free_files;
     struct { int64_t s, ns; } changed;
 };
@@ -28,16 +28,16 @@ struct rooms {
 };
 
 /*
- * Reads a mountinfo of the kernel, which ends with NUL and is changed by that. Left out is what is on another machine or served by a
- * program, since asking it how full it is may take for ever.
+ * Reads a mountinfo of the kernel, which ends with NUL; its text is changed. File systems of another machine or of a program are left
+ * out, since asking how full they are may take for ever.
  */
 void rooms_parse(struct rooms *rooms, char *mountinfo);
 void rooms_open(struct rooms *rooms);
 
-/* `*total` is how much of what is lacking there is at all. */
+/* `*total` is the whole amount of the lacking resource. */
 enum room_lack room_lack(const struct room *room, uint64_t *total);
 
-/* Remembers what files there are, and whether that has changed: then something was made there, or removed. */
+/* These remember the number of files and the last change, and tell whether something was made or removed there since. */
 void room_note(struct room *room);
 bool room_has_changed(const struct room *room);
 

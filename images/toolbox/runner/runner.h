@@ -1,6 +1,6 @@
 /*
- * The runner of a sandbox: PID 1, its workers, and the bridge that `docker exec` starts. What each file is for, from the bottom up;
- * a file calls only functions of files above it in this list. (What has to go the other way is a function pointer: on_event of a
+ * The runner of a sandbox: PID 1, its workers, and the bridge that `docker exec` starts. This is the purpose of each file, bottom up;
+ * a file calls only functions of files above it in this list. (Calls that have to go the other way are function pointers: on_event of a
  * source, and struct job_events.)
  *
  *   protocol.h         the numbers on which runner and host agree
@@ -13,11 +13,11 @@
  *   address.c          addresses of sockets: as bytes of the protocol, and as the kernel has them
  *   scheduling.c       processors and priorities: the runner comes before the commands
  *   reach.c            the way to a directory without following symbolic links
- *   job.c              what PID 1 and its workers say to each other
+ *   job.c              the messages between PID 1 and its workers
  *
  * In a worker:
  *   file-job.h         a file operation as a worker sees it
- *   file-stat.c        what a path names
+ *   file-stat.c        the type and the stat record of a path
  *   file-read.c        reading a file
  *   file-write.c       writing one
  *   file-list.c        listing a directory
@@ -28,37 +28,37 @@
  *   sight.c            looking at one name in the three directories of an overlay
  *   changes-record.c   one difference between two trees, as the host reads it
  *   changes.c          how a merged tree differs from the one below it
- *   commit-records.c   what a commit is asked to do
- *   commit-place.c     the directory it changes, and what is there
+ *   commit-records.c   the changes that a commit has to make
+ *   commit-place.c     the directory it changes, and the files there
  *   commit-step.c      one name that it changes: doing that and undoing it
  *   commit-journal.c   its list of steps, by which a commit that was cut off is undone
  *   commit-prepare.c   turning records into steps
  *   commit.c           all the steps, or none
  *   copy-content.c     copying the content of one file to another
  *   copy.c             copying paths from one tree to another
- *   report.c           what the kernel says of the container
+ *   report.c           the kernel's view of the container
  *   receipt-rules.c    names that programs obey by themselves
  *   receipt-known.c    directories that were there before
- *   receipt-list.c     which of it the host is told
+ *   receipt-list.c     the findings that the host is told
  *   receipt-strip.c    taking special rights away
- *   repository-parts.c by what git knows a repository
- *   receipt.c          what a session leaves behind
- *   socket-owners.c    which process has a connection
- *   processor-waits.c  how long threads have waited for a processor
- *   files.c            which file operation a request asks for
+ *   repository-parts.c the names by which git recognises a repository
+ *   receipt.c          files that a session leaves behind
+ *   socket-owners.c    the process that has a connection
+ *   processor-waits.c  the times that threads have waited for a processor
+ *   files.c            choosing the file operation of a request
  *   command.c          starting a command and waiting for it
  *   worker.c           one job after the other
  *
  * In PID 1:
  *   loop.c             the event loop's clock, timer and descriptors
- *   uncounted.c        what the kernel counts for no container
- *   runner.h           what PID 1 knows
- *   counters.c         what the kernel counts for this container
+ *   uncounted.c        resources that the kernel counts for no container
+ *   runner.h           the state of PID 1
+ *   counters.c         the kernel's counts for this container
  *   rooms.c            file systems that can be full
  *   before-call.h      both when a command began
  *   pool.c             the workers: forked ahead of time, given jobs, replaced
  *   channel-state.h    one command or file operation
- *   causes.c           what is known of why it failed
+ *   causes.c           the known causes of its failure
  *   channel-input.c    its input
  *   channel-output.c   its output
  *   channel-tree.c     signals to it, and ending everything it started
@@ -66,13 +66,13 @@
  *   channel-queue.c    file operations that wait for a worker
  *   channel-end.c      from its end to the EXIT frame
  *   channel-start.c    from its request to a worker
- *   channel.c          what frames and time do to channels
+ *   channel.c          the effect of frames and time on channels
  *   endpoint.c         a socket that the host has in the sandbox
  *   connection.c       a connection to it or from it
  *   listener.c         a socket that programs connect to
  *   datagrams.c        a socket that programs send datagrams to
- *   network.c          what frames and time do to these
- *   bridge.c           connections from the host: who may speak
+ *   network.c          the effect of frames and time on these
+ *   bridge.c           connections from the host, and deciding who may speak
  *
  *   connect.c          `runner connect`, which hands its standard streams to PID 1, and the socket it does that over
  *   serve.c            PID 1 itself
@@ -128,7 +128,7 @@ struct runner {
     uint64_t file_ended_ms;  /* when the last file operation came to its end */
     uint64_t refused_forks;  /* how often a worker could not be forked because of a limit of processes */
     struct uncounted uncounted;
-    struct watched *watched; /* by which causes of failures are known, or NULL */
+    struct watched *watched; /* the sources of causes of failures, or NULL */
 
     struct worker *workers, *retired_workers;
     struct worker_slot *slots;

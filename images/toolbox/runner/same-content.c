@@ -36,7 +36,7 @@ struct open_file {
     struct stat st;
 };
 
-/* Without O_NONBLOCK, opening a FIFO that has replaced the file meanwhile would block. */
+/* O_NONBLOCK is there because opening a FIFO that has replaced the file meanwhile would block. */
 static bool open_to_compare(struct named_file file, struct open_file *opened) {
     opened->fd = openat(file.directory, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return opened->fd >= 0 && fstat(opened->fd, &opened->st) == 0;

@@ -24,7 +24,7 @@ uint32_t compare_content(const struct file_job *job, struct named_file one, stru
 uint32_t read_target(struct named_file link, char target[PATH_MAX], size_t *length);
 uint32_t compare_targets(struct named_file one, struct named_file other, bool *is_same);
 
-/* Whether an errno says that something was not found out. Others say that a name was removed or replaced, or may not be looked at. */
+/* Whether an errno means that something could not be found out. Others mean that a name is gone, replaced, or not accessible. */
 bool is_failure(int error);
 
 #endif

@@ -31,10 +31,10 @@
 
 #define EVENTS 64
 #define IDLE_TRIM_MS 1000
-/* How long the first connection may take: a busy engine may need more time for it than a short lease lasts. */
+/* The time for the first connection: a busy engine may need more of it than a short lease lasts. */
 #define FIRST_HOST_MS 30000
 
-/* Only a signal from outside the PID namespace has no sender, and only the engine can send that. Those of commands are ignored. */
+/* Only a signal from outside the PID namespace has no sender, and only the engine can send that. Signals of commands are ignored. */
 static bool comes_from_engine(const struct signalfd_siginfo *info) {
     return info->ssi_pid == 0 && (info->ssi_code == SI_USER || info->ssi_code == SI_KERNEL);
 }

@@ -29,7 +29,7 @@ bool sight_is_base_object(const struct sight *sight, const dev_t devices[SIDES])
     if (!sight->has[MERGED] || !sight->has[BASE] || before->st_dev != devices[BASE]) return false;
     if ((now->st_mode & S_IFMT) != (before->st_mode & S_IFMT)) return false;
     if (devices[BASE] == devices[UPPER]) return now->st_ino == before->st_ino;
-    /* Without a layer's number in its highest bits, an inode number was made up by overlay, and another file may have it too. */
+    /* If its highest bits contain no layer's number, overlay made the inode number up, and another file may have it too. */
     if (now->st_ino >> INODE_BITS == 0 || before->st_ino >> INODE_BITS != 0 || !have_same_number(now->st_ino, before->st_ino)) return false;
     return !sight->has[UPPER] || !have_same_number(now->st_ino, sight->st[UPPER].st_ino);
 }

@@ -68,7 +68,7 @@ static void take_line(struct search *s, bool in_ipv6, const char *line) {
     }
 }
 
-/* Not all of the table, if it can be helped: the kernel goes through the sockets of all its network namespaces for it. */
+/* Reads no more of the table than is needed, because the kernel goes through the sockets of all its network namespaces for it. */
 static void find_sockets(struct search *s, bool in_ipv6) {
     char *line = NULL;
     size_t size = 0;
@@ -81,7 +81,7 @@ static void find_sockets(struct search *s, bool in_ipv6) {
 
 /* ---- their processes --------------------------------------------------------------------------------------------- */
 
-/* Where the next socket is likely to be, since most programs open one connection after the other. */
+/* The likely place of the next socket, since most programs open one connection after the other. */
 static struct {
     pid_t pid;
     int descriptor;
@@ -169,7 +169,7 @@ static uint32_t channel_of(const struct worker_slot *slots, pid_t pid) {
     return 0;
 }
 
-/* What the process calls itself, which it may change. */
+/* The process's own name, which it may change. */
 static void read_name(pid_t pid, uint8_t *name) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);

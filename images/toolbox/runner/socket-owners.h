@@ -1,4 +1,4 @@
-/* Which processes have certain connections, and which calls these processes belong to. */
+/* Finds the processes that have certain connections, and the calls that these processes belong to. */
 #ifndef BRIG_SOCKET_OWNERS_H
 #define BRIG_SOCKET_OWNERS_H
 

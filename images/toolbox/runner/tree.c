@@ -42,7 +42,7 @@ static bool read_process(pid_t pid, struct process *out) {
     unsigned long long started;
     static const char fields[] = " %c %d" SKIP_15 " %d %*s %llu"; /* fields 3, 4, 5 to 19, 20, 21 and 22 of proc(5) */
     if (!end || sscanf(end + 1, fields, &state, &parent, &threads, &started) != 4) return false;
-    /* The state is that of the first thread. Where only that one has ended, the others go on, and the process is no zombie. */
+    /* The state is that of the first thread. If only that thread has ended, the others go on, and the process is no zombie. */
     bool zombie = (state == 'Z' || state == 'X') && threads <= 1;
     *out = (struct process){.pid = pid, .parent = parent, .started = started, .zombie = zombie};
     return true;

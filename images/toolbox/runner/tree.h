@@ -15,7 +15,7 @@ size_t tree_kill(pid_t root);
 /* The same for those children of PID 1, and their descendants, that `is_ours` does not claim and that are not older than `since`. */
 size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since);
 
-/* When a process began, in the clock ticks of /proc, as `since` is too. 0 when there is no such process. */
+/* The start of a process, in the clock ticks of /proc, which are also the unit of `since`. 0 when there is no such process. */
 uint64_t start_of(pid_t pid);
 
 /* The parent of a process, or -1. It is 0 when the process was put into this PID namespace from outside. */

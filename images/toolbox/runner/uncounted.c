@@ -11,16 +11,16 @@
 
 #include "protocol.h"
 
-/* The first look at a command comes so long after its start, so that short ones pay nothing. */
+/* The first look comes this long after the start of a command, so that short commands cost nothing. */
 #define LOOK_EVERY_MS 250
 #define LOOK_AT_ALL_EVERY_MS 30000
-/* So much more memory of the kernel is a reason to look at everything. Whoever has taken it, it is little for a machine. */
+/* The kernel's memory has to grow by this much before everything is looked at. For a machine this is little. */
 #define GROWTH_KB (16u << 10)
-/* The longest line of a lock, roughly. */
+/* Roughly the length of a lock's longest line. */
 #define LOCK_LINE_BYTES 112u
-/* What a netlink socket itself takes, which the kernel counts for nobody either. */
+/* The memory that a netlink socket itself takes, which the kernel counts for no container either. */
 #define NETLINK_SOCKET_BYTES 2048u
-/* No table is read further than this line, since that would take too long. What stands behind it is not counted. */
+/* No table is read further than this line, since that would take too long. Lines behind it are not counted. */
 #define MOST_LINES (1u << 16)
 
 /* The timer of a connection that is over and only remembered. */
@@ -53,7 +53,7 @@ static void close_tables(struct uncounted *u) {
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* The beginning of one, which ends with NUL; empty if it cannot be read. */
+/* Reads the beginning of a table, and ends it with NUL. The text is empty if the table cannot be read. */
 static void read_start(int table, char *text, size_t size) {
     ssize_t n = table < 0 ? -1 : pread(table, text, size - 1, 0);
     text[n > 0 ? n : 0] = 0;
@@ -81,7 +81,7 @@ static void each_line(int table, bool (*visit)(const char *line, uint64_t *sum),
 
 /* ---- locks of files ---------------------------------------------------------------------------------------------- */
 
-/* Those of open files (OFDLCK) are shown to every container, whoever has them. Commands are refused such locks. */
+/* Locks of open files (OFDLCK) do not count: every container sees those of all others, and commands cannot take any. */
 static bool count_lock(const char *line, uint64_t *sum) { return !strstr(line, "OFDLCK") && ++*sum > MOST_LOCKS; }
 
 /* For each page of this table the kernel goes through all pages before it, but it skips to a far place at once. So that is asked for first. */
@@ -93,7 +93,7 @@ static bool has_many_locks(int table) {
     return count > MOST_LOCKS;
 }
 
-/* ---- what waits to be read --------------------------------------------------------------------------------------- */
+/* ---- bytes that wait to be read ---------------------------------------------------------------------------------- */
 
 static bool add_netlink(const char *line, uint64_t *sum) {
     unsigned long bytes;
@@ -114,7 +114,7 @@ static bool has_much_unread(const int *tables) {
     return bytes > MOST_UNREAD_BYTES;
 }
 
-/* Both directions. Of TCP it is what was written, of UDP what the kernel takes for it. */
+/* Adds both directions. For TCP these are the bytes that were written, for UDP the memory that the kernel takes for them. */
 static bool add_socket(const char *line, uint64_t *sum) {
     unsigned long out, in;
     if (sscanf(line, " %*u: %*s %*s %*x %lx:%lx", &out, &in) == 2) *sum += out + in;
@@ -136,7 +136,7 @@ static bool count_orphan(const char *line, uint64_t *sum) {
     return is_ending && inode == 0 && timer != TIMER_OF_THE_REMEMBERED && ++*sum > MOST_ORPHANS;
 }
 
-/* How many connections this container has; `*orphans` is for the whole machine. */
+/* The number of this container's connections; `*orphans` is the number for the whole machine. */
 static unsigned connections(const int *tables, unsigned *orphans) {
     char text[1024];
     unsigned count = 0, count_6 = 0;
@@ -162,10 +162,10 @@ static bool has_many_orphans(const int *tables) {
 
 /* ---- when to look ------------------------------------------------------------------------------------------------ */
 
-/* A page is no smaller anywhere. */
+/* The smallest size of a page on any machine. */
 #define PAGE_KB 4
 
-/* What sockets of this protocol hold on the whole machine. */
+/* The pages that sockets of this protocol hold on the whole machine. */
 static uint64_t pages_of(const char *text, const char *protocol) {
     const char *line = strstr(text, protocol), *pages = line ? strstr(line, "mem ") : NULL;
     return pages ? strtoull(pages + 4, NULL, 10) : 0;
@@ -182,7 +182,7 @@ static uint64_t kernel_memory_kb(const int *tables) {
     return kb + (line ? strtoull(line + sizeof name - 1, NULL, 10) : 0);
 }
 
-/* Reading the locks makes all programs of the machine wait for a moment that take one. */
+/* Looks for a reason first, because reading the locks makes every program that takes one wait for a moment. */
 static bool has_reason(struct uncounted *u, uint64_t now) {
     uint64_t kb = kernel_memory_kb(u->tables);
     if (kb < u->least_kb) u->least_kb = kb;

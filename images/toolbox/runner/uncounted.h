@@ -1,6 +1,6 @@
 /*
- * What commands can take of the machine although it counts for no control group: memory of the kernel, and numbers that there are
- * only so many of. No limit stops that, so it is looked at while commands run.
+ * Resources of the machine that no control group counts, although commands can take them: memory of the kernel, and numbers that there
+ * are only so many of. No limit stops that, so the runner looks at them while commands run.
  */
 #ifndef BRIG_UNCOUNTED_H
 #define BRIG_UNCOUNTED_H
@@ -31,16 +31,16 @@ struct uncounted {
     bool reads_proc;           /* opens the tables for each look; otherwise they are given */
     int tables[KERNEL_TABLES]; /* -1 for one that is not open, or that this kernel does not have */
     bool counts_sockets;       /* control groups of version 2 count what sockets of TCP and UDP hold */
-    uint64_t least_kb;         /* of the kernel's own memory, since everything was looked at */
+    uint64_t least_kb;         /* the least memory of the kernel since everything was looked at */
     uint64_t look_ms;          /* 0 while nothing runs */
     uint64_t look_at_all_ms;
 };
 
 void uncounted_open(struct uncounted *u);
 
-/* While commands run. Looks when its time has come. One of enum excess_status if they have taken too much, otherwise 0. */
+/* Call this while commands run. It looks when it is time to. One of enum excess_status if they have taken too much, otherwise 0. */
 int uncounted_look(struct uncounted *u, uint64_t now);
-/* Nothing runs any more. */
+/* Call this when nothing runs any more. */
 void uncounted_rest(struct uncounted *u);
 
 #endif

@@ -5,7 +5,7 @@ const MAX_NAME_CHARS = 64;
 
 /**
  * Translates the MCP servers of an editor into settings as in config.toml. A program runs in a container of
- * its own without a network, never on the host: a server that needs more must be set up in config.toml.
+ * its own without a network, never on the host: a server that needs more must be configured in config.toml.
  */
 export function serversOf(requested: readonly RequestedServer[]): {
   servers: Record<string, McpServerInput>;

@@ -5,7 +5,7 @@ import type { AttackedPolicy } from "../../sandbox/attack/attack.js";
 import { attemptGroups } from "../../sandbox/attack/attempts/all-attempts.js";
 import type { Judgement, Verdict } from "../../sandbox/attack/judge.js";
 
-/** How each verdict is called. */
+/** The words for each verdict. */
 export const VERDICT_WORDS: Record<Verdict, string> = {
   failed: "did not hold",
   unjudged: "could not be judged",
@@ -36,7 +36,7 @@ export function countOf(judgements: readonly Judgement[], verdict: Verdict): num
   return judgements.filter((one) => one.verdict === verdict).length;
 }
 
-/** Judgements by what they are about. */
+/** The judgements of each group of attempts, under the group's title. */
 export function byGroup(judgements: readonly Judgement[]): { title: string; judgements: Judgement[] }[] {
   return attemptGroups.map(({ title, attempts }) => ({
     title,
@@ -53,7 +53,7 @@ export function summaryOf(judgements: readonly Judgement[]): string {
   return words.map(({ verdict, count }) => `${count} ${VERDICT_WORDS[verdict]}`).join(", ");
 }
 
-/** Who and what was attempted. */
+/** The heading of a report: the policy, the image, the user and whatever else the attempts ran under. */
 export function headingOf({ policy, image, runtime, kernel, user, egress }: AttackedPolicy): string {
   const on = kernel === "gvisor" ? `gVisor (${runtime ?? "the engine's default"})` : runtime;
   return `${policy}: image ${image}, commands as ${user.uid}:${user.gid}${on === null ? "" : `, runtime ${on}`}${egressWords(egress)}`;
@@ -104,7 +104,7 @@ function judgementLines(judgement: Judgement, shown: Shown): string[] {
   ];
 }
 
-/** Wrapped within the terminal, further lines indented. */
+/** Wraps a text to the terminal's width; all lines but the first are indented. */
 function fitted(text: string, { columns }: Shown, indent = 0): string {
   if (columns === undefined) return text;
   const own = /^ */.exec(text)?.[0] ?? "";

@@ -12,7 +12,7 @@ import { defineVerify } from "./seal/verify-command.js";
 
 export function defineBatch(command: Command, context: CliContext): void {
   addBatchOptions(command)
-    // So that options after the name of a subcommand are the subcommand's.
+    // Makes options after a subcommand's name belong to the subcommand.
     .enablePositionalOptions()
     .argument(
       "<paths...>",

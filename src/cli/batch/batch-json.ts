@@ -1,7 +1,7 @@
 import type { Summary } from "../../report/summary/summary.js";
 import type { BatchEvent } from "../../runs/batch/batch-events.js";
 
-/** The event as `--json` prints it. The end comes with the summary, once that is written. */
+/** The event as `--json` prints it; null for the end of the run, which `endAsJson` prints with the summary. */
 export function eventAsJson(event: BatchEvent): object | null {
   switch (event.kind) {
     case "started": {

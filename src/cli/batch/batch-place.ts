@@ -7,12 +7,12 @@ import type { Task } from "../../tasks/task.js";
 import type { CliContext } from "../context.js";
 import type { BatchFlags } from "./batch-flags.js";
 
-/** Where the attempts of a batch run. */
+/** The place where the attempts of a batch run: this machine, or the workers of a queue. */
 export interface BatchPlace extends AsyncDisposable {
   attempts: TasksPlace;
-  /** How many attempts are there at a time; undefined for as many as there are processors. */
+  /** How many attempts the place has at a time. Undefined means one for each processor. */
   concurrency: number | undefined;
-  /** Of this machine's engine; null if it runs nothing. */
+  /** The images of this machine's engine; null if nothing runs on this machine. */
   images: RunImages | null;
 }
 

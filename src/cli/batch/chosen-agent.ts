@@ -22,7 +22,7 @@ import type { BatchFlags } from "./batch-flags.js";
 
 export interface ChosenAgent {
   agent: AttemptAgent;
-  /** What else decides what it does, for the settings of the run. */
+  /** Further settings that decide what the agent does, recorded with the run. */
   options: BatchSettings["agent"]["options"];
 }
 

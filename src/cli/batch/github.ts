@@ -14,11 +14,11 @@ import { say, write } from "../render.js";
 interface GithubReport {
   folder: string;
   tasks: readonly Task[];
-  /** Undefined: if this is a job of GitHub Actions. */
+  /** Whether to report. Undefined means only in a job of GitHub Actions. */
   isAskedFor: boolean | undefined;
 }
 
-/** Annotates the tasks that did not pass, and adds to the summary of the job. What goes wrong with that fails no run. */
+/** Annotates the tasks that did not pass, and adds to the summary of the job. A failure to report does not fail the run. */
 export async function reportToGithub(
   summary: Summary,
   { folder, tasks, isAskedFor }: GithubReport,

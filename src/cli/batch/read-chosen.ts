@@ -9,7 +9,7 @@ import { say } from "../render.js";
 
 const SHOWN_SKIPPED = 50;
 
-/** Reads the tasks that a command is to work on, and says which of them it leaves out. */
+/** Reads the tasks that a command is to work on, and prints which tasks were left out. */
 export async function readChosen(
   paths: readonly string[],
   options: Pick<ReadSelectedOptions, "selection" | "skipsUnusable">,

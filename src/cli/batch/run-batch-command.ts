@@ -29,7 +29,7 @@ import { finalText, taskRows } from "./summary-text.js";
 
 const FAILED = 1;
 
-/** Runs what is left of a batch, and says what it gave. */
+/** Runs the attempts of a batch that have no result yet, and prints the results. */
 export async function runBatchCommand(
   paths: string[],
   flags: BatchFlags,
@@ -100,7 +100,7 @@ interface RunContext {
   agentOptions: ChosenAgent["options"];
 }
 
-/** The first ctrl-C or SIGTERM lets what runs end; the second one aborts the context's signal. */
+/** The first ctrl-C or SIGTERM lets the running attempts end; the second one aborts the context's signal. */
 async function runShown(
   run: RunContext,
   { place, draining }: { place: BatchPlace; draining: AbortController },

@@ -89,7 +89,7 @@ async function writePage(
   ]);
   const asset = await readPageAsset();
   const report = await writeWholeFile(out, (file) =>
-    // Not by `write`, which may write less than it was given without an error.
+    // `file.write` would not do: it may write less than it was given, without an error.
     writeStaticPage(folders, (piece) => file.appendFile(piece), {
       asset,
       maxDetailBytes: maxSize * MEBIBYTE,
@@ -109,7 +109,7 @@ async function writePage(
   if (opens === true) openBrowser(new URL(`file://${encodeURI(out)}`), context, { isAskedFor: true });
 }
 
-/** The file appears under its name when it is whole. */
+/** Writes a temporary file and renames it, so that the file never exists half-written under its name. */
 async function writeWholeFile<T>(path: string, fill: (file: FileHandle) => Promise<T>): Promise<T> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
   try {

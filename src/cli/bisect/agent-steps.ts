@@ -2,7 +2,7 @@ import { type ChangingStep, changingSteps } from "../../session/read/changing-st
 import { agentsOf } from "../../session/read/session-family.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 
-/** What an agent of a session has changed in the session's own workspace. */
+/** A change that an agent of a session has made in the session's workspace. */
 export interface StepOfAgent {
   change: ChangingStep;
   agent: { id: string; nickname: string | null };

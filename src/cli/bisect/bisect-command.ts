@@ -101,7 +101,7 @@ async function bisect({ session, argv }: Target, flags: BisectFlags, context: Cl
   await write(stdout, foundText(outcome, { goOn }));
 }
 
-/** Says what is being tried, and what came of it. */
+/** Tries a state; prints the state before the attempt, and the outcome after it. */
 async function tryAloud(state: SessionState, options: TryOptions): Promise<Attempt> {
   const { context, isVerbose } = options;
   const { stderr } = context;

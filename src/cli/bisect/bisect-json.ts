@@ -2,7 +2,7 @@ import type { BisectOutcome, Tried } from "./bisect-states.js";
 import type { SessionState } from "./session-states.js";
 import type { Attempt } from "./try-state.js";
 
-/** What `--json` prints. */
+/** The outcome as `--json` prints it. */
 export function outcomeAsJson(
   outcome: BisectOutcome,
   { session, tries, goOnAt }: { session: string; tries: readonly Tried[]; goOnAt: number | null },

@@ -2,15 +2,15 @@ import { findBorder, type Verdict } from "./search.js";
 import type { SessionState } from "./session-states.js";
 import type { Attempt } from "./try-state.js";
 
-/** What a bisection has found out. */
+/** The outcome of a bisection. */
 export type BisectOutcome =
-  /** `unjudged`: the states between the two, about which the command could say nothing. */
+  /** `unjudged` are the states between the two that the command could not judge. */
   | { kind: "found"; lastGood: SessionState; firstBad: SessionState; unjudged: readonly SessionState[] }
   | { kind: "fails-at-start" }
   | { kind: "passes-at-end" }
-  /** The command could say nothing about the first or the last state. */
+  /** The command could not judge the first or the last state. */
   | { kind: "cannot-judge" }
-  /** The command ended in a way that asks for an end of the search. */
+  /** The way in which the command ended asks for the search to stop. */
   | { kind: "stopped" };
 
 /** A state that was tried. */
@@ -21,8 +21,8 @@ export interface Tried {
 
 /**
  * Finds the first of at least two states in which an attempt fails. All attempts are in `tries`, in their order; if
- * nothing was found, the last one says why. Throws what `attempt` throws, and why the first or the last state could
- * not be made.
+ * nothing was found, the last one says why. Throws the errors of `attempt`, and the reason why the first or the last
+ * state could not be made.
  */
 export async function bisectStates(
   states: readonly SessionState[],

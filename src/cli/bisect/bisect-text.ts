@@ -9,7 +9,7 @@ import type { Attempt } from "./try-state.js";
 
 const CALL_CHARS = 200;
 const PATHS_CHARS = 400;
-/** How much of the command's output says why a search has ended early. */
+/** How many of the last lines of the command's output are shown when a search has ended early. */
 const SHOWN_LINES = 20;
 
 /** One line about an attempt, such as "after call 3 of 5 (step 7) it fails: exit 1, 1.2 s". */
@@ -32,7 +32,7 @@ export function stateText({ point, origin }: SessionState): string {
   }
 }
 
-/** Calls are counted, since steps are also messages, and calls that changed nothing. A step is what `brig resume --at` takes. */
+/** Counts calls, because steps also include messages and calls without changes. The step is there for `brig resume --at`. */
 function stepText({ change, agent, turn }: StateOrigin & { kind: "step" }): string {
   const step =
     agent === null
@@ -54,7 +54,7 @@ function attemptText(attempt: Attempt): string {
   return `${verdicts[attempt.verdict]}: exit ${exitCode}${more}, ${formatDuration(durationMs)}`;
 }
 
-/** The calls that may have broken it, and how to go on. For standard output. */
+/** The text for standard output: the calls that may have made the command fail, and how to go on. */
 export function foundText(
   { firstBad, unjudged }: BisectOutcome & { kind: "found" },
   { goOn }: { goOn: string | null },
@@ -87,7 +87,7 @@ function detailsText(state: SessionState, { isNamed }: { isNamed: boolean }): st
   return lines.map((line) => `  ${line}\n`).join("");
 }
 
-/** What the search has before it. For standard error. */
+/** The text for standard error before the search: how many calls there are, and about how many tries. */
 export function beginningText(
   { workspace, states }: Pick<SessionStates, "workspace" | "states">,
   { tryCount }: { tryCount: number },
@@ -99,7 +99,7 @@ export function beginningText(
   return `brig: ${changed}${more}; about ${tryCount} tries are needed\n`;
 }
 
-/** Why nothing was found. For standard error. */
+/** The text for standard error that says why nothing was found. */
 export function notFoundText(kind: Exclude<BisectOutcome["kind"], "found">, last: Tried | undefined): string {
   const output = last?.attempt.kind === "ran" ? lastLines(last.attempt.output, SHOWN_LINES).lines : [];
   const shown = output.map((line) => `  │ ${line}\n`).join("");

@@ -2,7 +2,7 @@ import type { BisectOutcome } from "./bisect-states.js";
 import type { SessionState } from "./session-states.js";
 
 /**
- * The last step of the session whose state is still good, to resume it there; null if no step of the session tells.
+ * The last step of the session whose state is still good, to resume the session from there; null if it is not known.
  */
 export function stepBefore(
   states: readonly SessionState[],
@@ -14,7 +14,7 @@ export function stepBefore(
   return before.findLast((step) => step !== null) ?? null;
 }
 
-/** Null for a state that an agent of the session left, or nobody that is known. */
+/** The session's step that led to a state; null if an agent of the session, or something unknown, led to it. */
 function ownStep({ origin }: SessionState): number | null {
   return origin.kind === "step" && origin.agent === null ? origin.change.step : null;
 }

@@ -1,7 +1,7 @@
-/** What a command says about a state. "skip": it cannot tell; "stop": the search is to end. */
+/** The command's verdict on a state. "skip" means that it cannot tell, "stop" that the search must end. */
 export type Verdict = "good" | "bad" | "skip" | "stop";
 
-/** Where the states change from good to bad. If there are states in between, none of them could be judged. */
+/** The place where the states change from good to bad. States in between are states that could not be judged. */
 export interface Border {
   /** The position of the last state that is known to be good. */
   lastGood: number;
@@ -10,7 +10,7 @@ export interface Border {
 }
 
 /**
- * Finds the first bad one of `count` states, of which the first is good and the last is bad, by trying as few as
+ * Finds the first bad one of `count` states, the first of which is good and the last of which is bad, by trying as few as
  * possible of the others. A state that was skipped is not tried again. Null if the search was stopped.
  */
 export async function findBorder(

@@ -15,30 +15,30 @@ export interface SessionState {
   origin: StateOrigin;
 }
 
-/** What made a state out of the one before it. */
+/** The event that turned the previous state into this one. */
 export type StateOrigin =
   | { kind: "start" }
-  /** The session was resumed, with a workspace of its own that began where the one before had ended. */
+  /** The session was resumed with a new workspace, which began in the state in which the previous one had ended. */
   | { kind: "resumed" }
   /**
-   * A call of the session or of one of its agents, or what the user undid. `agent` is null for the session, `turn` for
-   * what was undone.
+   * A call of the session or of one of its agents, or an undo of the user. `agent` is null for the session itself, and
+   * `turn` is null for an undo.
    */
   | { kind: "step"; change: ChangingStep; agent: StepOfAgent["agent"] | null; turn: CallTurn | null }
-  /** No session says what it was, as for a program that went on in the background. */
+  /** No session has a record of the event, as when a program goes on in the background. */
   | { kind: "unknown" };
 
 /** The states of a session, from the one that its first workspace began with. */
 export interface SessionStates {
-  /** The directory of the host. */
+  /** The path of the workspace on the host. */
   workspace: string;
-  /** Of the session's last sandbox; null if the file does not say. */
+  /** The image of the session's last sandbox; null if the session file does not name it. */
   image: string | null;
-  /** At least two. */
+  /** There are at least two. */
   states: readonly SessionState[];
 }
 
-/** Which of the calls that changed the workspace it was, from 1, of all of them. */
+/** The position of a call, from 1, among the calls that changed the workspace, and their count. */
 interface CallTurn {
   number: number;
   count: number;
@@ -172,7 +172,7 @@ async function storedPoints(
   try {
     const { head, points } = await openSnapshot(brigHome, snapshot);
     const ofSession = points.filter(({ point }) => lastPoint === null || point <= lastPoint);
-    // What was brought to the host is the same there as it was here.
+    // Applying changes to the host leaves the workspace as it was, so such a point is no state of its own.
     return { workspace: head.workspace, points: ofSession.filter(({ kind }) => kind !== "applied") };
   } catch (error) {
     if (!isBrigError(error, "snapshot.unknown")) throw error;

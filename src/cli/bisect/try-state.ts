@@ -11,7 +11,7 @@ import { describeError } from "../display/error-text.js";
 import { fitted, write } from "../render.js";
 import type { SessionState } from "./session-states.js";
 
-/** What became of the command in a state. */
+/** The outcome of running the command in a state. */
 export type Attempt =
   | { kind: "ran"; verdict: "good" | "bad" | "skip" | "stop"; status: ExitStatus; output: LineFold }
   /** The state could not be made again. */
@@ -22,7 +22,7 @@ export interface TryOptions {
   timeoutMs: number | undefined;
   /** Whether the command's output is shown while it runs. */
   isVerbose: boolean;
-  /** All that the flags say about the sandbox. */
+  /** The settings of the sandbox that the flags contain. */
   settings: UnresolvedSettings;
   engine: StartOptions["engine"];
   context: CliContext;
@@ -31,7 +31,7 @@ export interface TryOptions {
 /** Runs the command in a new sandbox whose workspace is in that state. Errors: those of a start, the signal's reason. */
 export async function tryState(state: SessionState, options: TryOptions): Promise<Attempt> {
   const opened = await openState(state, options).catch((error: unknown) => {
-    // What the state needs of the host's files may be gone by now.
+    // The files of the host that the state is based on may be gone by now.
     if (isBrigError(error, "workspace.conflict") || isBrigError(error, "snapshot.invalid")) return error;
     throw error;
   });
@@ -75,7 +75,7 @@ async function openState(
   return sandboxFrom(opened);
 }
 
-/** As `git bisect run` reads an exit code. */
+/** Interprets an exit code as `git bisect run` does. */
 function verdictOf(exitCode: number): "good" | "bad" | "skip" | "stop" {
   if (exitCode === 0) return "good";
   if (exitCode === 125) return "skip";

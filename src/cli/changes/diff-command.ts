@@ -28,7 +28,7 @@ Compares what a session with --workspace overlay has changed with your files as 
 format: brig diff | git apply does the same as brig apply, but for empty directories, files of more than 16 MiB, and
 secrets of [egress.secrets], which are masked in the patch.`;
 
-/** Of a patch that goes to a program. A person gets those of 1 MiB, and of binary files only the names. */
+/** Limits for a patch that a program reads. A person sees files of up to 1 MiB, and only the names of binary files. */
 const PIPED = { maxFileBytes: 16 * 1024 * 1024, maxPatchBytes: Number.MAX_SAFE_INTEGER };
 
 async function list({ json }: DiffFlags, { environment, stdout }: CliContext): Promise<void> {
@@ -65,7 +65,7 @@ async function diff(paths: string[], flags: DiffFlags, context: CliContext): Pro
   if (notEntered > 0) await say(stderr, `brig: ${notEntered} directories could not be looked into\n`);
 }
 
-/** What hides the secrets of the user's configuration. One that cannot be read now is not hidden, which is said. */
+/** Hides the secrets of the user's configuration. Prints a warning for each secret that cannot be read, and so not hidden. */
 async function configuredMask({ environment, stderr }: CliContext): Promise<SecretMask | undefined> {
   const { loadConfig } = await import("../../config/settings/load-config.js");
   const { config } = await loadConfig(environment);

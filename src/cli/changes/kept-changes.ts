@@ -12,7 +12,7 @@ import { fitted, say } from "../render.js";
 /** The options that `brig diff` and `brig apply` share. */
 export interface ChangesFlags {
   id?: string;
-  /** What is chosen without an id as well. */
+  /** Chooses the latest changes of the directory, which is also the default without an id. */
   last?: boolean;
   json?: boolean;
 }
@@ -21,7 +21,7 @@ export interface KeptState {
   id: string;
   workspace: string;
   createdAt: string;
-  /** When its last restore point was taken. Without one, when it was created. */
+  /** The time of its last restore point, or of its creation if it has none. */
   changedAt: string;
 }
 
@@ -37,7 +37,7 @@ export function addChangesOptions(command: Command): Command {
 }
 
 /**
- * The kept changes of all sessions, the latest first, also those of which only a rescue knows. Unreadable ones are left
+ * The kept changes of all sessions, the latest first, including those that only a rescue knows. Unreadable ones are left
  * out.
  */
 export async function allKept(brigHome: string): Promise<KeptState[]> {
@@ -55,7 +55,7 @@ export async function allKept(brigHome: string): Promise<KeptState[]> {
 interface OpenedState {
   sandbox: Sandbox;
   kept: KeptState;
-  /** Brings changes to the host, after which they are no kept changes any more. */
+  /** Applies changes to the host. They are no longer kept changes after that. */
   apply(options: ApplyOptions): Promise<ApplyResult>;
 }
 
@@ -161,7 +161,7 @@ async function choose(
   );
 }
 
-/** The last state that a session has left, if this is the beginning of a session's id. */
+/** The last state that a session has left, if the given text is the beginning of the session's id. */
 async function keptOfSession(
   all: readonly KeptState[],
   { id, brigHome }: { id: string; brigHome: string },

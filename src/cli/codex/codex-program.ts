@@ -28,7 +28,7 @@ export async function runCodexProgram(argv: string[], context: CliContext): Prom
 }
 
 /**
- * As in Codex, options of `exec` may come before its name (`codex -a never exec PROMPT`), and `e` is `exec`.
+ * Moves `exec` to the front. As in Codex, its options may come before it (`codex -a never exec PROMPT`), and `e` is `exec`.
  */
 export function optionsAfterCommand(argv: readonly string[]): string[] {
   const at = argv.findIndex((word) => word === "exec" || word === "e");
@@ -50,7 +50,7 @@ export function oneImageEach(argv: readonly string[]): string[] {
       continue;
     }
     const images = imagesAfter(argv.slice(at + 1, end), { isOne: read.includes("resume") });
-    // Without one, the option lacks its argument, and that is told.
+    // Without an image, the option is kept as it is, so that its missing argument is reported.
     read.push(...(images.length === 0 ? [word] : images.map((image) => `--image=${image}`)));
     at += images.length;
   }

@@ -16,13 +16,13 @@ type EnvironmentsFile = z.infer<typeof fileSchema>;
 
 export interface ChangedFile {
   text: string;
-  /** What was changed, one sentence each; empty when everything was there. */
+  /** The changes, one sentence each; empty if the text needed none. */
   changes: string[];
 }
 
 /**
- * Makes brig the environment that Codex uses. Everything else in the text stays as it is. Error: `config.invalid` when the text is not
- * what Codex reads, or is written in a way that this does not change safely.
+ * Makes brig the environment that Codex uses. Everything else in the text stays as it is. Error: `config.invalid` when the
+ * text is not in Codex's format, or is written in a way that cannot be changed safely.
  */
 export function addBrigEnvironment(
   current: string,
@@ -33,7 +33,7 @@ export function addBrigEnvironment(
   if (isDeepStrictEqual(before, wanted)) return { text: current, changes: [] };
   const withoutLocal = setTopLevel(current, "include_local", "false");
   const text = setEnvironment(setTopLevel(withoutLocal, "default", JSON.stringify(ID)), program);
-  // The text was changed line by line. Unless it now says what was meant, nobody gets it.
+  // The text was changed line by line. It is used only if parsing it gives the intended document.
   if (!isDeepStrictEqual(tryParse(text, file), wanted)) throw notChangeable(file, program);
   return { text, changes: describeChanges(before, program) };
 }
@@ -80,7 +80,7 @@ function tryParse(text: string, file: string): unknown {
   }
 }
 
-/** With ordinary prototypes, so that two documents can be compared. */
+/** Gives all objects ordinary prototypes, so that two documents can be compared. */
 function plain(document: unknown): unknown {
   return structuredClone(document);
 }
@@ -122,7 +122,7 @@ function setEnvironment(text: string, program: string): string {
   return lines.toSpliced(start, block.length, ...changed).join("\n");
 }
 
-/** From the header of a table to the next one. */
+/** The range of lines from the header of a table up to the next header. */
 function blockOf(lines: readonly string[], start: number): string[] {
   const next = lines.findIndex((line, at) => at > start && /^\s*\[/.test(line));
   return lines.slice(start, next === -1 ? lines.length : next);

@@ -3,7 +3,7 @@ import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makeDirectory } from "../../lib/files/make-directory.js";
 
-/** Replaces the text of a file at once, or makes the file: a reader sees the old text or the new one. Follows a symbolic link, keeps the mode. */
+/** Creates a file or replaces its text atomically: a reader sees the old or the new text. Follows a symbolic link and keeps the mode. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
   const mode = (await stat(target).catch(() => null))?.mode ?? 0o644;

@@ -18,7 +18,7 @@ import { inFamilies, sessionRow } from "../display/session-rows.js";
 import { say, writeTable } from "../render.js";
 import { lastSession, noSession, refuseBoth, type SessionChoice } from "../sessions/chosen-session.js";
 
-/** A session, with the sessions of its agents, which are of no use without it. */
+/** A session together with the sessions of its agents, which are of no use without it. */
 interface Family {
   session: SessionFileEntry;
   agents: readonly SessionSummary[];

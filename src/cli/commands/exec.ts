@@ -82,7 +82,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
     return await runIn(sandbox, { argv, flags, context, egress, setup });
   };
   const status = await inOrder().catch(async (error: unknown) => {
-    // What was interrupted, or a set-up that failed, may have left commits or changes all the same.
+    // An interrupted command or a failed set-up may nevertheless have left commits or changes.
     await sayWhatIsLeft(sandbox, context).catch(() => undefined);
     throw error;
   });
@@ -95,14 +95,14 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   return status;
 }
 
-/** Null without `--setup`. Error: `setup.failed`, after which nothing else runs. Without a terminal, stderr is the command's. */
+/** Null without `--setup`. Error: `setup.failed`, after which nothing else runs. Without a terminal, only the command writes to stderr. */
 async function setUp(sandbox: Sandbox, flags: ExecFlags, context: CliContext): Promise<SetupEnd | null> {
   if (flags.setup === undefined) return null;
   const { runFlaggedSetup } = await import("../flagged-setup.js");
   return await runFlaggedSetup(sandbox, { flags, printsOutput: false }, context);
 }
 
-/** Loaded only where what programs try to reach is shown at the end. */
+/** Loads the code only where the hosts that programs try to reach are shown at the end. */
 async function watchEgress(
   sandbox: Sandbox,
   { json }: ExecFlags,
@@ -129,7 +129,7 @@ interface Request {
   context: CliContext;
   /** Null without an allow-list. */
   egress: ExecEgress | null;
-  /** Null without one. */
+  /** Null without `--setup`. */
   setup: SetupEnd | null;
 }
 
@@ -153,7 +153,7 @@ async function runForJson(
     stdin: flags.interactive === true ? await jsonInput(context) : undefined,
     signal: context.signal,
   });
-  // `output` repeats what is in `stdout` and `stderr`.
+  // `output` repeats the contents of `stdout` and `stderr`.
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
   const before = setup === null ? {} : { setup };
@@ -166,7 +166,7 @@ async function runForJson(
   return result.exitCode;
 }
 
-/** What does not work in the sandbox. */
+/** Notices about things that do not work in the sandbox. */
 async function noticesOf(sandbox: Sandbox): Promise<Pick<BrigError, "code" | "message" | "hint">[]> {
   const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
   return openedSandboxOf(sandbox).plan.notices.map(({ code, message, hint }) => ({ code, message, hint }));
@@ -188,7 +188,7 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
   return await attachTerminal(program, context, { takesInput: flags.interactive === true });
 }
 
-/** brig's own exit code for a missing program, and that of a shell. */
+/** The exit code for a missing program, which brig and shells have in common. */
 const NOT_FOUND = 127;
 
 function remark(
@@ -201,7 +201,7 @@ function remark(
   return remarks.map((one) => `brig: ${one}\n`).join("");
 }
 
-/** `codex exec` takes a task for a model, and people often give a whole line for a shell. Both are one word with spaces in it. */
+/** A single word with spaces in it may be a task for a model, as `codex exec` takes it, or a whole line for a shell. */
 function notFound([program = "", ...others]: readonly string[], image: string): string {
   if (others.length === 0 && /\s/.test(program))
     return "this runs one program; for a shell: brig exec -- sh -c 'COMMAND'; to give a model a task: brig run 'TASK'";

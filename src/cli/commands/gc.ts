@@ -137,7 +137,7 @@ async function collectGarbage(
   };
 }
 
-/** What a build goes on from that runs at the moment stays. */
+/** Unnamed images that builds have left. Images that a running build may still need are not among them. */
 async function unfinishedOf(
   engine: Engine,
   { brigHome, dryRun }: { brigHome: string; dryRun: boolean },

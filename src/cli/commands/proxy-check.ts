@@ -3,7 +3,7 @@ import { type Check, check } from "../../docker/diagnosis/check.js";
 import { type ConfiguredProxy, readProxies } from "../../lib/proxy/proxies.js";
 import { describeProxy, parseProxyAddress } from "../../lib/proxy/proxy-address.js";
 
-/** Through which proxies requests of brig and connections of sandboxes go. No password is in it. */
+/** Describes the proxies that brig's requests and the sandboxes' connections go through, without passwords. */
 export function checkProxies({
   variables,
   egressProxy,

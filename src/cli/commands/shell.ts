@@ -60,7 +60,7 @@ async function runShell(flags: ShellFlags, context: CliContext): Promise<number>
   return exitCode;
 }
 
-/** What programs need to know about the terminal; nothing else of the user's environment is passed on. */
+/** The variables that tell programs about the terminal; nothing else of the user's environment is passed on. */
 function terminalVariables({ environment }: CliContext): Record<string, string> {
   const { TERM = "xterm", COLORTERM } = environment.variables;
   return COLORTERM === undefined ? { TERM } : { TERM, COLORTERM };

@@ -55,7 +55,7 @@ async function callTool(
   try {
     output = await registry.get(call.name).execute(call.args, { signal: context.signal });
   } catch (error) {
-    // A call that failed may have left files all the same.
+    // A failed call may nevertheless have left files.
     const receipt = await registry
       .close()
       .then(() => sandbox.close())

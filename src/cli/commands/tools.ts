@@ -39,7 +39,7 @@ export function defineTools(command: Command, context: CliContext): void {
 interface ToolDescription {
   name: string;
   isOn: boolean;
-  /** Which setting decides, and where it comes from. */
+  /** The setting that decides, and where it comes from. */
   why: string;
   supportsParallel: boolean;
   description: string;

@@ -6,7 +6,7 @@ import { withoutMark } from "../../lib/utf8.js";
 import type { CliContext } from "../context.js";
 import { readGivenFile } from "../setup/given-file.js";
 
-/** The variables in a file of `--env-file`. Errors: `usage.invalid`, which shows no value; the signal's reason. */
+/** The variables in a file of `--env-file`. Errors: `usage.invalid`, whose message shows no value; the signal's reason. */
 export async function readEnvFile(
   file: string,
   { cwd, signal, stderr, environment }: Pick<CliContext, "cwd" | "signal" | "stderr" | "environment">,
@@ -17,9 +17,9 @@ export async function readEnvFile(
 }
 
 interface EnvFile {
-  /** For messages. */
+  /** The file's name in messages. */
   file: string;
-  /** What a name alone takes its value from. */
+  /** The variables that a line with only a name takes its value from. */
   variables: Readonly<Record<string, string>>;
 }
 

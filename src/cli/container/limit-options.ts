@@ -10,7 +10,7 @@ export interface LimitFlags {
   pids?: number;
 }
 
-/** @param usual What holds without them, for the help. */
+/** @param usual The default that the help names. */
 export function addLimitOptions(command: Command, usual = "the policy's"): Command {
   return command
     .addOption(
@@ -43,7 +43,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   t: KIB ** 4,
 };
 
-/** A size as Docker writes it, with powers of 1024. Whole MiB are left. */
+/** Parses a size as Docker writes it, with powers of 1024. Rounds down to whole MiB. */
 function memoryArgument(text: string): number {
   const [, number = "", unit = ""] = /^([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   if (number === "") throw new InvalidArgumentError("It must be a size such as 512m or 2g.");

@@ -32,8 +32,8 @@ function collectVariable(assignment: string, earlier: Record<string, string> = {
 }
 
 /**
- * Reads the files of `--env-file` before the command runs, as if their variables had been given by `--env`. Of one name, `--env` comes
- * first, then the last file. Error: `usage.invalid`.
+ * Reads the files of `--env-file` before the command runs, as if their variables had been given by `--env`. `--env` takes
+ * precedence over the files, and a later file over an earlier one. Error: `usage.invalid`.
  */
 export async function readEnvFiles(command: Command, context: CliContext): Promise<void> {
   const { env, envFile: files = [] } = command.opts<VariableFlags>();

@@ -9,7 +9,7 @@ import { unfoldLast, withBlock } from "./screen/view-state.js";
 
 const DOUBLE_PRESS_MS = 1000;
 
-/** What the driver starts. Rejects only because of a bug in brig. */
+/** Actions that the driver starts. They reject only because of a bug in brig. */
 export interface ConversationActions {
   runTurn(prompt: string, signal: AbortSignal): Promise<void>;
   runCommand(command: SlashCommand, options: { argument: string; signal: AbortSignal }): Promise<void>;

@@ -6,7 +6,7 @@ export interface Question {
   choices: readonly Choice[];
   /** Whether a line of text is an answer too. */
   takesText: boolean;
-  /** The label of Escape. */
+  /** The label of the Escape key. */
   dismissal: string;
 }
 

@@ -7,7 +7,7 @@ import { callTitle, commandText } from "./call-text.js";
 
 const SHOWN_CHARS = 160;
 
-/** What is shown of an agent in one line, safe for a terminal. */
+/** One line about an agent. Its texts are safe for a terminal. */
 export interface AgentLine {
   id: string;
   parentId: string;
@@ -16,13 +16,13 @@ export interface AgentLine {
   /** 1 for an agent that the session itself has started. */
   depth: number;
   state: AgentState["kind"];
-  /** What the agent is doing, or what it did last. */
+  /** The agent's current activity, or its last one. */
   activity: string;
   /** Milliseconds since the epoch, of the start of its turn. */
   since: number;
 }
 
-/** How an event changes the line of an agent. */
+/** The effect of an event on the line of an agent. */
 export interface AgentLineChange {
   /** The line after the event. The line of a closed agent is not shown any more. */
   line: AgentLine;

@@ -10,14 +10,14 @@ import { shellQuote, shellScript } from "../../tools/command/shell-quote.js";
 const INPUT_CHARS = 160;
 const SHOWN_PATHS = 5;
 
-/** A command for a person to read, safe for a terminal. Of `bash -c SCRIPT` only the script is shown. */
+/** A command for a person to read, safe for a terminal. `bash -c SCRIPT` is shown as the script only. */
 export function commandText(argv: readonly string[]): string {
   return neutralise(shellScript(argv) ?? shellQuote(argv)).trimEnd();
 }
 
 /**
- * A call in one short line, safe for a terminal: its command, or the tool and its arguments. Of a freeform
- * tool's input only the size is shown.
+ * A call in one short line, safe for a terminal: its command, or the tool and its arguments. For a freeform
+ * tool, only the size of the input is shown.
  */
 export function callTitle(name: string, input: string): string {
   const args = parsed(input);

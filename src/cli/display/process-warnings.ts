@@ -7,9 +7,9 @@ type Warned = Pick<NodeJS.Process, "listeners" | "removeAllListeners" | "on"> & 
 };
 
 /**
- * Prints the warnings of brig as its errors are printed: `brig: …`, with the hint. They are about what has gone wrong after the
- * call that could have told it, such as a container that cannot be removed. Node would print them with its process id and a
- * remark for developers, and control characters in them as they are.
+ * Prints the warnings of brig as its errors are printed: `brig: …`, with the hint. They report problems that came up after the
+ * call that could have reported them, such as a container that cannot be removed. Node would print its process id and a
+ * remark for developers with them, and would leave control characters in them.
  */
 export function showWarnings(host: Warned): void {
   const usual = host.listeners("warning");

@@ -27,7 +27,7 @@ const incompleteWords: Readonly<Record<string, string>> = {
   failed: "the sandbox did not answer",
 };
 
-/** What the session left on the host: its branch, files to review, and kept changes. Empty if there is nothing. */
+/** Describes what the session left on the host: its branch, files to review, and kept changes. Empty if it left nothing. */
 export function receiptText(receipt: SessionReceipt): string {
   return branchText(receipt.branch) + findingsText(receipt) + changesText(receipt);
 }
@@ -82,7 +82,7 @@ function findingsText(receipt: SessionReceipt): string {
   return [title, ...lines, ""].join("\n");
 }
 
-/** If there are too many, still the first of each kind, so that none is hidden behind many of another. */
+/** If there are too many, the first finding of each kind is among those shown, so that many of one kind hide no other. */
 function shownFindings(findings: readonly Finding[]): readonly Finding[] {
   if (findings.length <= SHOWN) return findings;
   const kinds = new Set<string>();

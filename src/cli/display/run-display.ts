@@ -45,7 +45,7 @@ export class RunDisplay {
   readonly #unshown = new Map<string, string>();
   /** Why commands were declined, by call. */
   readonly #declined = new Map<string, string>();
-  /** How many reports of progress were shown, by call. */
+  /** The number of progress reports that were shown, by call. */
   readonly #progressShown = new Map<string, number>();
   readonly #agents = new AgentLines();
   #pendingMessage: string | null = null;

@@ -9,7 +9,7 @@ import { changedText } from "./call-text.js";
 /** Only this much of longer summaries, inputs and outputs is shown. */
 const SHOWN_LINES = 12;
 const SHOWN_CHARS = 2000;
-/** Instructions within these limits are shown in full; of others only the beginning of the first line. */
+/** Instructions within these limits are shown in full, longer ones only with the beginning of the first line. */
 const SHORT_LINES = 3;
 const SHORT_CHARS = 200;
 const NAME_CHARS = 60;

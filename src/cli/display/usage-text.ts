@@ -1,6 +1,6 @@
 import type { TokenUsage } from "../../model/model-client.js";
 
-/** How many tokens a session has used, and its agents; nothing about one that has used none. */
+/** How many tokens the session and its agents have used; empty for each of the two that has used none. */
 export function usageText({ usage, agentUsage }: { usage: TokenUsage; agentUsage: TokenUsage }): string[] {
   return [...tokens(usage, ""), ...tokens(agentUsage, "agents ")];
 }

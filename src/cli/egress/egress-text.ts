@@ -22,7 +22,7 @@ export const egressHeader = [
 const HOST_CHARS = 300;
 const REQUEST_CHARS = 80;
 
-/** A session file may hold anything, so nothing of it reaches a terminal unseen. */
+/** Makes every text visible and safe for a terminal, because a session file may contain anything. */
 export function egressRow(entry: EgressEntry): string[] {
   const { startedAtMs, phase, callId, program, outcome, rule, reason, bytesOut, bytesIn, count } = entry;
   return [

@@ -5,7 +5,7 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import { entryAsJson } from "./egress-text.js";
 import { LEARNING, proposalText } from "./learning.js";
 
-/** What programs of `brig exec` try to reach, from now on. */
+/** Records the hosts that programs of `brig exec` try to reach, from its creation on. */
 export class ExecEgress {
   static readonly warning = LEARNING;
   readonly #entries: EgressEntry[] = [];
@@ -17,7 +17,7 @@ export class ExecEgress {
     sandbox.watchEgress((attempt) => this.#log.add(attempt));
   }
 
-  /** For the object of `--json`. Equal attempts are one entry. */
+  /** The properties for the object that `--json` prints. Equal attempts are one entry. */
   asJson(): object {
     const entries = this.#all();
     const proposed = this.#learns ? { proposed: proposeHosts(entries) } : {};

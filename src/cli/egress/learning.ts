@@ -11,7 +11,7 @@ const SHOWN_NEEDS = 5;
 const SHOWN_LEFT = 20;
 const TEXT_CHARS = 300;
 
-/** What programs of a session reached, and the agents that it started, from its events. */
+/** The hosts that programs of a session and of its agents have reached, collected from its events. */
 export class Learned {
   readonly #entries: EgressEntry[] = [];
 
@@ -25,7 +25,7 @@ export class Learned {
   }
 }
 
-/** For people, and to paste. The texts come from inside, or from a session file, which may hold anything. */
+/** The proposal as a text for people, to paste from. Names come from inside, or from a session file, which may contain anything. */
 export function proposalText({ network, entries, left, isComplete }: Proposal): string {
   if (entries.length === 0)
     return `brig: programs reached nothing, so that they need no network: --network none\n${leftText(left)}`;
@@ -67,7 +67,7 @@ function line(text: string): string {
   return `  ${clipped(visibleLine(text), TEXT_CHARS)}`;
 }
 
-/** As it is in events of `--json`. */
+/** The proposal as it is in events of `--json`. */
 export function wireProposal({
   network,
   entries,

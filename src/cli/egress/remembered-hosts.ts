@@ -1,7 +1,7 @@
 import type { ProjectHosts } from "../../config/hosts/project-hosts.js";
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 
-/** The hosts that are always allowed in the workspace of a sandbox; null where none can be. */
+/** The hosts that are always allowed in the workspace of a sandbox; null where hosts cannot be remembered. */
 export async function projectHosts({
   workspace,
   environment: { brigHome },
@@ -24,7 +24,7 @@ export async function withProjectHosts(settings: SandboxSettings): Promise<Sandb
   return { ...settings, policy: { ...policy, policy: { ...policy.policy, network: { ...network, hosts } } } };
 }
 
-/** Undefined where no host can be kept. */
+/** Returns a function that remembers a host as always allowed; undefined where hosts cannot be remembered. */
 export function rememberingIn(settings: SandboxSettings): ((host: string) => Promise<void>) | undefined {
   const { workspace, policy } = settings;
   const { network, overrides } = policy.policy;

@@ -28,7 +28,7 @@ function collectSecret(text: string, earlier: readonly GivenSecret[] = []): Give
   throw new InvalidArgumentError("It must be VARIABLE=HOST, for example GITHUB_TOKEN=api.github.com.");
 }
 
-/** `[egress]` of the user's configuration, which is read only with an allow-list, and the secrets of `--secret`. */
+/** The `[egress]` table of the user's configuration, which is read only with an allow-list, and the secrets of `--secret`. */
 export function egressChoice(
   secrets: readonly GivenSecret[] | undefined,
   { environment }: Pick<CliContext, "environment">,

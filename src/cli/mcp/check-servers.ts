@@ -8,7 +8,7 @@ import { serverOpener } from "./session-servers.js";
 
 /** Whether a server has started, and the tools that it listed. All texts are untrusted. */
 export interface CheckedServer {
-  /** Why the server does not work, and what to do about it. Null if it works. */
+  /** The reason why the server does not work, and the remedy. Null if it works. */
   error: string | null;
   tools: readonly { name: string; modelName: string; title: string | null; description: string }[];
 }

@@ -8,7 +8,7 @@ import type { ServerPlace } from "../../mcp/launch/server-place.js";
 /** The servers to start. */
 export interface ConfiguredServers {
   settings: Record<string, McpServerSettings>;
-  /** Where the stdio servers among them run. */
+  /** The places where the stdio servers among them run. */
   places: Record<string, ServerPlace>;
   /** Texts for the user: which servers are left out, and which run uncontained. */
   warnings: string[];

@@ -23,7 +23,7 @@ export function describedServer(
     enabled: server.enabled,
     required: server.required,
     transport: isHttp ? httpTransport(server) : stdioTransport(server),
-    /** Where a stdio server runs. */
+    /** The place where a stdio server runs. */
     sandbox: isHttp ? null : server.sandbox,
     image: server.image ?? null,
     network: isHttp || server.sandbox !== "own" ? null : server.network,
@@ -78,7 +78,7 @@ export function listRow(server: DescribedServer): string[] {
   return [server.name, placeText(server), addressText(server), status].map(cell);
 }
 
-/** A status of several lines has a row for each of them. */
+/** Rows about a server. A status of several lines has a row for each line. */
 export function detailRows(server: DescribedServer): string[][] {
   const { transport, status, tools, network, image } = server;
   const [first = "", ...more] = status.split("\n");

@@ -9,15 +9,15 @@ import { lineOfField } from "./line-of-field.js";
 const INVALID = 2;
 
 interface PolicyFault {
-  /** From 1; null for what is nowhere in the file. */
+  /** Counts from 1. Null if the fault is not at any place in the file. */
   line: number | null;
-  /** Null for what is wrong with a field, not with the TOML. */
+  /** Null if the fault is in a field and not in the TOML syntax. */
   column: number | null;
   field: string | null;
   message: string;
 }
 
-/** Says what is wrong with a policy file. Error: `policy.invalid` for one that cannot be read at all. */
+/** Reports the faults of a policy file. Error: `policy.invalid` if the file cannot be read at all. */
 export async function checkPolicy(
   given: string,
   { json = false }: { json?: boolean },

@@ -1,8 +1,8 @@
 import { keyLines } from "../../config/file/toml-lines.js";
 
 /**
- * The line, from 1, of a field such as `limits.pids` or `tmpfs[1].sizeMb` in a valid document; for a field that is missing that of the
- * nearest table around it, and null if there is none.
+ * The line, from 1, of a field such as `limits.pids` or `tmpfs[1].sizeMb` in a valid document. For a missing field it is the
+ * line of the nearest table around it, or null if there is none.
  */
 export function lineOfField(field: string, toml: string): number | null {
   const [, list = "", index = "", rest = ""] = /^([^[]+)\[([0-9]+)\](.*)$/.exec(field) ?? [];
@@ -13,7 +13,7 @@ export function lineOfField(field: string, toml: string): number | null {
 
 interface Entry {
   toml: string;
-  /** How many lines come before it. */
+  /** How many lines come before the entry. */
   before: number;
 }
 

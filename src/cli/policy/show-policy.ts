@@ -5,12 +5,12 @@ import { parsePolicy, readPolicy } from "../../policy/parse-policy.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 
-/** Prints a policy with nothing left out. Error: `policy.invalid`. */
+/** Prints a policy in full, with everything that it extends. Error: `policy.invalid`. */
 export async function showPolicy(policy: string, { stdout, cwd }: CliContext): Promise<void> {
   const isFile = policy.includes("/") || policy.endsWith(".toml");
   const { toml, file } = await readPolicyText(isFile ? resolve(cwd, policy) : policy);
   const reading = readPolicy(toml);
-  // Throws what is wrong with it.
+  // Throws an error that describes the faults.
   if (reading.kind !== "valid") parsePolicy(toml, file);
   else if (reading.base === null) await write(stdout, toml);
   else await write(stdout, stringify(reading.document));

@@ -4,8 +4,8 @@ import type { ControlRecord } from "./control/control-records.js";
 export type RunningSandbox = ControlRecord & { pid: number };
 
 /**
- * The sandbox with that id, or the start of it, or of that session; without a name the only one that runs. Errors:
- * `session.unknown`, `usage.invalid` if it could be several.
+ * Finds a running sandbox by its id, its session, or the start of either; without a name, the only one. Errors:
+ * `session.unknown`, `usage.invalid` if several match.
  */
 export function findSandbox(running: readonly RunningSandbox[], wanted: string | undefined): RunningSandbox {
   const exact = running.filter(({ sandbox, session }) => sandbox === wanted || session === wanted);

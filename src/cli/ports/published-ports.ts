@@ -18,7 +18,7 @@ export function publishedPort(text: string): PublishedPort {
   throw new InvalidArgumentError("It must be a port from 1 to 65535, or HOST:PORT, for example 8080:3000.");
 }
 
-/** Null for what is neither `PORT` nor `HOST:PORT`. */
+/** Null for a text that is neither `PORT` nor `HOST:PORT`. */
 export function portPair(text: string): PublishedPort | null {
   const match = /^(?:([0-9]{1,5}):)?([0-9]{1,5})$/.exec(text);
   const sandboxPort = Number(match?.[2]);
@@ -34,7 +34,7 @@ interface Publishing extends SandboxLabel {
 }
 
 /**
- * Publishes the ports and says where each is. Lists them for `brig port`, which may open others and close them, until the
+ * Publishes the ports and prints the address of each. `brig port` can list them, open others and close them until the
  * sandbox is closed. Error: `sandbox.port-in-use`.
  */
 export async function publishPorts(

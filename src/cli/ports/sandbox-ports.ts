@@ -11,11 +11,11 @@ export interface PublishedPort {
   sandboxPort: number;
 }
 
-/** How a sandbox is told from others in a list. */
+/** Names that distinguish a sandbox from others in a list. */
 export interface SandboxLabel {
   /** The name or the id of its session; null if it has none. */
   session: string | null;
-  /** What runs in it. */
+  /** The command that runs in it. */
   command: string;
 }
 
@@ -60,7 +60,7 @@ export class SandboxPorts implements AsyncDisposable {
   async close(hostPort: number): Promise<boolean> {
     const listed = this.#open.get(hostPort);
     this.#open.delete(hostPort);
-    // A record that stays is removed once this process has ended.
+    // If removing the record fails, it is removed later, once this process has ended.
     await listed?.forget().catch(() => undefined);
     await listed?.port.close();
     return listed !== undefined;

@@ -7,7 +7,7 @@ import type { SessionProof } from "../../session/read/session-proofs.js";
 
 const VALUE_CHARS = 400;
 
-/** A session file may hold anything, so nothing of it reaches a terminal unseen. */
+/** Makes every text visible and safe for a terminal, because a session file may contain anything. */
 export function proofText({ sandbox, image, isEscalated, proof }: SessionProof): string {
   const { policy, differences, notProvable, summary, engine, runtime, imageId, egress } = proof;
   const verdict = differences.length === 0 ? "confirmed by the kernel" : "NOT confirmed by the kernel";

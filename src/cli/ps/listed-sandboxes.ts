@@ -6,19 +6,19 @@ import { readRecords, type SandboxAbout, type SandboxRecord } from "../../sandbo
 
 /** A sandbox of this `$BRIG_HOME`. */
 export interface ListedSandbox extends SandboxAbout {
-  /** Null for one without a name. */
+  /** Null for a sandbox without a name. */
   name: string | null;
   id: string;
   /** "stopped": its processes have ended, and its container is still there. */
   state: "running" | "stopped";
-  /** Whether the engine has said so. Otherwise only the process that opened it is known to live. */
+  /** Whether the engine has confirmed the state. If not, it is derived from whether the process that opened it is alive. */
   confirmed: boolean;
 }
 
 /** Connects to the engine at this address. */
 type ConnectTo = (endpoint: string) => Promise<Pick<Engine, "inspectContainer">>;
 
-/** An engine that says nothing does not keep the list from being printed. */
+/** How long to wait for the engine: the list is printed even if it does not answer. */
 const ANSWER_MS = 5000;
 
 /** The oldest sandbox comes first. */

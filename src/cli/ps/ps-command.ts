@@ -48,7 +48,7 @@ function row(
   ];
 }
 
-/** What runs in the sandboxes whose owners answer requests for ports. */
+/** The commands that run in the sandboxes whose owners take requests for ports, by the sandbox's id. */
 async function commandsIn(brigHome: string): Promise<ReadonlyMap<string, string>> {
   try {
     const { records } = await openControlRecords(brigHome);

@@ -15,7 +15,7 @@ export interface ApprovalQuestionText {
 
 export interface QuestionLine {
   text: string;
-  /** What brig says, a quotation of the model or a command, the command itself, or the frame around it. */
+  /** The origin of the text: brig, a quotation of the model or a command, the command itself, or the frame around it. */
   kind: "title" | "quote" | "command" | "frame";
 }
 
@@ -27,7 +27,7 @@ export interface ApprovalChoice {
 
 export interface QuestionRoom {
   columns: number;
-  /** Of a longer command or patch, only the beginning and the end are shown. Default: 60. */
+  /** A longer command or patch is shown with its beginning and end only. Default: 60. */
   maxCommandLines?: number | undefined;
 }
 
@@ -42,7 +42,7 @@ const MAX_NAME_CHARS = 120;
 const STAYS_OPEN = "it stays open: the agent can type into it later without asking";
 
 /**
- * What a person is asked. The command is in a frame that shows where it ends. Each of its lines is behind a
+ * The question for a person. The command is in a frame that shows where it ends. Each of its lines is behind a
  * bar (`│` for a new line, `┆` for the rest of a long one), so that spaces and line breaks cannot make a part
  * of it look like something else. Invisible characters, such as one that changes the reading direction, are
  * shown as code points.
@@ -155,7 +155,7 @@ function nameOf(name: string): string {
   return clipped(visibleLine(JSON.stringify(name)), MAX_NAME_CHARS);
 }
 
-/** What the server claims about its tool. Nobody has checked it. */
+/** Claims of the server about its tool, which nobody has checked. */
 function claimsOf({ title, annotations: { readOnly, destructive, openWorld } }: McpCallToReview): string {
   const hints = [
     readOnly === null ? [] : [readOnly ? "it only reads" : "it changes something"],

@@ -61,7 +61,7 @@ async function nonEmpty(typed: TypedLines, target: OutputStream): Promise<string
   }
 }
 
-/** As for approvals: input that comes this soon after a question was typed before it could be read. */
+/** Input that comes this soon after a question was typed before the question could be read, as with approvals. */
 const SETTLE_MS = 150;
 
 /** brig reads whole lines here, so the Escape key arrives as a character of the line. */

@@ -36,7 +36,7 @@ export function elicitFrom(user: AskedUser): Elicit {
 const YES = "Yes";
 const LEAVE_OUT = "Leave it out";
 /**
- * What to type to leave a value out if there are no choices. A numbered choice will not do: its number may be
+ * The text to type to leave a value out if there are no choices. A numbered choice will not do: its number may be
  * the value.
  */
 const NOTHING = "-";

@@ -14,7 +14,7 @@ export interface WorkerFlags extends Partial<QueueFlags>, ConfigFlags {
   json?: boolean;
 }
 
-/** How to reach a queue. `results` is left out where nothing is put or fetched. */
+/** Adds the options for reaching a queue. `results` is left out where no results are stored or fetched. */
 export function addQueueOptions(command: Command, texts: { queue: string; results?: string }): Command {
   command.option("--queue <url>", texts.queue);
   if (texts.results !== undefined) command.option("--results <place>", texts.results);

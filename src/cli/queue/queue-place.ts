@@ -9,7 +9,7 @@ import type { BatchPlace, OpenPlaceOptions } from "../batch/batch-place.js";
 import { say } from "../render.js";
 import { openQueue, openResults } from "./open-queue.js";
 
-/** So many attempts are in the queue at a time: enough for many workers, and few enough to look at. */
+/** How many attempts are in the queue at a time: enough for many workers, and few enough to look at. */
 const IN_QUEUE = 256;
 
 /** The workers of a queue. Errors: `usage.invalid`, `queue.unreachable`, `store.failed`. */

@@ -22,11 +22,11 @@ export interface RunnerPlace {
   config: Config;
   engine: Engine;
   images: RunImages;
-  /** Of all attempts of this worker, whichever run they are of. */
+  /** Admits all attempts of this worker, whichever run they belong to. */
   admission: AttemptAdmission;
 }
 
-/** Runs attempts as a run's settings say. Error: `usage.invalid` if the agent would not be that of the run here, such as with another provider configured. */
+/** Runs attempts as a run's settings say. Error: `usage.invalid` if the agent would be another one here, e.g. with another provider. */
 export async function openRunner(spec: RunSpec, place: RunnerPlace): Promise<AttemptRunner> {
   const { context, engine, images, admission } = place;
   const { settings } = spec;
@@ -41,7 +41,7 @@ export async function openRunner(spec: RunSpec, place: RunnerPlace): Promise<Att
   return { run: async (order) => await runAdmitted(order, { runner, admission, limits }) };
 }
 
-/** Runs an attempt when this machine has room for it. */
+/** Runs an attempt as soon as this machine has room for it. */
 async function runAdmitted(
   order: AttemptOrder,
   {

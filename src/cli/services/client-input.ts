@@ -4,7 +4,7 @@ import type { CliContext } from "../context.js";
 
 /** How much of the input is read while the client leaves its output unread. */
 const MAX_AHEAD_BYTES = 1024 * 1024;
-/** How often brig looks whether the client still reads. */
+/** How often brig checks whether the client still reads. */
 const LOOK_MS = 5000;
 
 /**

@@ -7,7 +7,7 @@ import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import { clientInput } from "./client-input.js";
 
-/** Where an MCP server listens. */
+/** The place at which an MCP server takes requests. */
 type Listen = { kind: "stdio" } | { kind: "http"; port: number };
 
 export interface ListenFlags {

@@ -5,16 +5,16 @@ import { BrigError } from "../../errors.js";
 import { findLastSession, findSession, type SessionFileEntry } from "../../session/read/session-index.js";
 import type { CliContext } from "../context.js";
 
-/** What may stand for the id of a session. */
+/** An option that replaces the id of a session. */
 export interface SessionChoice {
   /** The most recent session of this directory. */
   last?: boolean;
 }
 
-/** Finds the file of the session that was chosen. Errors: those of `findSession`; `usage.invalid` for none, or for two. */
+/** Finds the file of the session that was chosen. Errors: those of `findSession`; `usage.invalid` if none is given, or both are. */
 export type FileOfSession = (given: string | undefined, choice: SessionChoice) => Promise<string>;
 
-/** The argument of a command that works on one session, and what may stand for it. */
+/** Adds the argument of a command that works on one session, and the option that replaces it. */
 export function addSessionArgument(command: Command): Command {
   return addLastOption(
     command.argument("[session]", "an id, the start of one, or a file; left out with --last"),
@@ -57,7 +57,7 @@ export function isFile(given: string): boolean {
 }
 
 interface LastOptions {
-  /** Another directory than the current one. */
+  /** The directory to use instead of the current one. */
   cd?: string | undefined;
   all?: boolean | undefined;
   /** Whether the command has an option for `all`. */

@@ -72,7 +72,7 @@ export function configuredFlags(flags: AgentFlags): NonNullable<ConfigChoice["fl
     network: { flag: "--network", value: flags.network },
     container_image: { flag: "--container-image", value: flags.containerImage },
     runtime: { flag: "--runtime", value: flags.runtime },
-    // Without a workspace the configuration's kind does not matter.
+    // A run without a workspace ignores the kind that the configuration names.
     workspace_kind: {
       flag: "--workspace",
       value: flags.workspace === "none" ? undefined : flags.workspace,

@@ -55,14 +55,14 @@ export interface EarlierSession {
   /** Null if unknown. */
   instructions: string | null;
   /**
-   * What the items last told the model about where and how it works; null if nothing they say still applies.
+   * The last description of its surroundings that the model got in the items; null if none of it still applies.
    */
   sentContext: SentContext | null;
-  /** The copy-on-write workspace that it had; null for another one. */
+  /** The session's copy-on-write workspace; null if its workspace was of another kind. */
   workspace: RecordedWorkspace | null;
   /** The model of the last request; null if unknown. */
   model: { provider: string; name: string } | null;
-  /** The sum over all requests so far. */
+  /** The tokens of all requests so far. */
   usage: TokenUsage;
   turns: number;
   /** Whether its set-up was tried in vain, so that nothing has run after it. */
@@ -71,7 +71,7 @@ export interface EarlierSession {
   log: SessionLog;
 }
 
-/** What the caller decides about a session, besides the flags. */
+/** The caller's decisions about a session, besides the flags. */
 export interface AgentUse {
   hasManyTurns: boolean;
   /** Answers the model's questions. Default: nobody. */
@@ -96,7 +96,7 @@ export interface AgentSetup extends Pick<RunSettings, "config" | "sources" | "se
 
 interface ModelChoice {
   model: string;
-  /** Undefined: the model's own default. */
+  /** Undefined means the model's own default. */
   reasoningEffort: string | undefined;
 }
 

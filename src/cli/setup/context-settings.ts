@@ -7,7 +7,7 @@ import type { Environment } from "../../config/env.js";
 import { profileOf } from "../../model/model-profile.js";
 import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.js";
 
-/** Where AGENTS.md files are looked for. */
+/** The places in which AGENTS.md files are searched for. */
 export interface ContextPlace {
   environment: Pick<Environment, "brigHome" | "codexHome">;
   /** Whether the working directory is on this machine, in the image, or not specified at all. */

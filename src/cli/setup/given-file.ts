@@ -17,7 +17,7 @@ const WRITER_COMES_MS = 2000;
 const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 export interface WaitNotes {
-  /** Where brig says that it waits for a pipe. Default: nowhere. */
+  /** The stream on which brig says that it waits for a pipe. Default: none. */
   stderr?: OutputStream | undefined;
 }
 

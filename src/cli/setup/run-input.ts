@@ -10,7 +10,7 @@ import { readGivenFile, type WaitNotes } from "./given-file.js";
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 
-/** The argument, unless it is missing or `-`, followed by standard input, unless that is a terminal. */
+/** The argument, unless it is missing or `-`, followed by standard input, unless standard input is a terminal. */
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
   const { stdin } = context;
   const isFromInput = argument === undefined || argument === "-";

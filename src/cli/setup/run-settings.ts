@@ -24,7 +24,7 @@ import { configChoice } from "./config-choice.js";
 import { commandDirectory, flaggedSettings } from "./sandbox-flags.js";
 
 /**
- * What flags, configuration and policy decide about a run. Each file is read once, so that the policy
+ * The settings of a run, from flags, configuration and policy. Each file is read once, so that the policy
  * described to the model is the one that the sandbox starts with, even if the file changes in between.
  */
 export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
@@ -34,8 +34,8 @@ export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
 }
 
 /**
- * Prints warnings to stderr, and notes where a session begins. Errors: `config.invalid`, and those of a sandbox that need no engine to be
- * found.
+ * Prints warnings to stderr, and also notes when a session begins. Errors: `config.invalid`, and those errors of a sandbox
+ * that can be found without an engine.
  */
 export async function resolveRun(
   flags: AgentFlags,
@@ -43,7 +43,7 @@ export async function resolveRun(
   { usualApproval, beginsSession }: { usualApproval: ApprovalPolicy; beginsSession: boolean },
 ): Promise<RunSettings> {
   const { environment, stderr } = context;
-  // First, so that the error for a wrong flag names the flag rather than its key in the configuration.
+  // The flags are read first, so that the error for a wrong one names the flag rather than its key in the configuration.
   const flagged = flaggedSettings(flags, context);
   const {
     config: configured,
@@ -78,7 +78,7 @@ export async function resolveRun(
   };
 }
 
-/** As in Codex, directories that the policy cannot make writable are left out, and that is said. */
+/** As in Codex, directories that the policy cannot make writable are left out with a warning. */
 async function withUsableDirectories(
   settings: SandboxSettings,
   { stderr }: CliContext,
@@ -102,8 +102,8 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
     ...choice,
     user: mode === "danger-full-access" ? undefined : run.sandbox.user,
   });
-  // A session is set up once, so the set-up has most likely run. Whoever changes to a mode that would not permit it is told
-  // so only if it is still to run.
+  // A session is set up once, so the set-up has most likely run already. If the new mode would not permit it, the user is
+  // told only if it still has to run.
   const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(
     (error: unknown) => {
       if (isBrigError(error, "usage.invalid")) return undefined;

@@ -60,7 +60,7 @@ export function addSandboxOptions(command: Command): Command {
     .option("--keep", "keep the container running afterwards");
 }
 
-/** The flags that do not concern the workspace. */
+/** Adds the options that do not concern the workspace. */
 export function addContainerOptions(command: Command): Command {
   command
     .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)

@@ -8,7 +8,7 @@ import type { SandboxFlags } from "../setup/sandbox-flags.js";
 
 /** The state that a session's workspace gets before its first command. */
 export interface WorkspaceStart {
-  /** The kept state, and which of its restore points; null for the host's files. */
+  /** The kept state, and the number of its restore point; null for the host's files. */
   from: { snapshot: string; point: number | undefined } | null;
   /** Tells the model why the workspace is not as the conversation left it; null if it is. */
   loss: string | null;

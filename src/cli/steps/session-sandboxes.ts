@@ -12,13 +12,13 @@ export type OpenSessionSandbox = (settings: SandboxSettings) => Promise<Sandbox>
 
 interface SessionPlace extends Pick<WorkspaceStart, "from"> {
   threadId: string;
-  /** Ports of the first sandbox, and once that is closed of the next one. */
+  /** The ports to publish for the first sandbox, and after its end for the next one. */
   publish: readonly PublishedPort[] | undefined;
 }
 
 /**
- * Opens the sandboxes of a session, which share a workspace: the first one that starts makes it what it is to be,
- * and later ones find it so.
+ * Opens the sandboxes of a session, which share a workspace. The first one that starts brings it into its first state,
+ * and later ones use it as it is.
  */
 export function sessionSandboxes(
   { from, threadId, publish }: SessionPlace,

@@ -75,7 +75,7 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
 const wholeKey = new RegExp(`^${KEY_PATTERN}$`);
 
 /**
- * The settings as `-c` takes them. Error: `usage.invalid` for what is no key, and for what a call may not
+ * The settings as `-c` takes them. Error: `usage.invalid` for a name that is not a key, and for a key that a call may not
  * set.
  */
 export function callOverrides(config: Readonly<Record<string, unknown>>): string[] {

@@ -3,7 +3,7 @@ const ENDS =
   "a sandbox ends with the command that opened it, so end that; to remove what --keep has kept: brig gc --kept";
 const LISTS = "to list sessions: brig sessions; running sandboxes: brig ps; images: brig image ls";
 
-/** Commands of Docker and Codex that brig calls otherwise, and what to say to somebody who tries them. */
+/** Commands of Docker and Codex that have other names in brig, with the hint for somebody who tries them. */
 export const familiarCommands: Readonly<Record<string, string>> = {
   rm: "to delete a session: brig sessions delete ID; to remove containers that were left behind: brig gc",
   prune: "to remove what was left behind: brig gc; images: brig image prune",
@@ -26,7 +26,7 @@ export const familiarCommands: Readonly<Record<string, string>> = {
   cp: "files go in and out through the current directory, in which a sandbox works; for another one: -C DIR, --add-dir DIR",
 };
 
-/** What to do instead of a command that brig calls otherwise. Null if there is nothing to say. */
+/** The hint for a command that has another name in brig. Null if there is none. */
 export function hintForCommand(word: string): string | null {
   return Object.hasOwn(familiarCommands, word) ? (familiarCommands[word] as string) : null;
 }

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 
-/** What an option of Docker or Codex is in brig. */
+/** The counterpart in brig of an option of Docker or Codex. */
 interface Familiar {
-  /** The option of brig that `says` is about. It is said only for a command that has it. */
+  /** The option of brig that `says` is about. The hint is given only for a command that has this option. */
   needs?: string;
-  /** To somebody who tries it with brig. */
+  /** The hint for somebody who tries the option with brig. */
   says: string;
 }
 
@@ -74,7 +74,7 @@ export const familiarOptions: ReadonlyMap<string, Familiar> = new Map(
   meanings.flatMap(({ flags, ...meaning }) => flags.map((flag) => [flag, meaning] as const)),
 );
 
-/** What to do instead of an option that brig calls otherwise. Null if there is nothing to say. */
+/** The hint for an option that has another name in brig. Null if there is none. */
 export function hintForOption(flag: string, command: Command): string | null {
   const known = familiarOptions.get(flag);
   if (known === undefined) return null;

@@ -16,7 +16,7 @@ export function usageError(error: CommanderError, command: Command): BrigError |
   });
 }
 
-/** Commander guesses a word of similar letters, such as setup for stop. */
+/** Removes commander's guess, which is a word of similar letters, such as setup for stop. */
 function withoutGuess(message: string): string {
   return message.replace(/\n\(Did you mean [^\n]*$/, "");
 }

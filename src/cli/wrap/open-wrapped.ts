@@ -15,7 +15,7 @@ import type { WrapFlags } from "./wrap-flags.js";
 interface Wrapping {
   prepared: PreparedAgent;
   hostMounts: readonly HostMount[];
-  /** The host's directory that is the agent's home; undefined for one that ends with the sandbox. */
+  /** The directory of the host that is the agent's home; undefined for a home that ends with the sandbox. */
   privateHome: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export async function openWrapped(
 const ALLOWLIST = "allowlist:";
 
 /**
- * What is asked for, and if that is a list, the agent's hosts. Without `--network` only the agent's hosts, unless a
+ * The network that the flags ask for; a list of hosts includes the agent's. Without `--network` only the agent's hosts, unless a
  * policy file is given, which then decides. Error: `usage.invalid`.
  */
 function networkFor(

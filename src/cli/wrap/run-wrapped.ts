@@ -56,7 +56,7 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
     privateHome: session?.home,
   });
   await using sandbox = opened;
-  // First, since it may install the agent, and must not find what is only for the agent.
+  // The set-up comes first, since it may install the agent, and must not find things that are only for the agent.
   if (flags.setup !== undefined) await setUpBeforeTerminal(sandbox, flags, context);
   const inside = await lookInside(sandbox, { argv: prepared.argv, found, signal: context.signal });
   if (inside.kind === "missing") {
@@ -81,7 +81,7 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   return status.exitCode;
 }
 
-/** The set-up would start what the agent has left in its home, such as settings of a package manager, with its own network. */
+/** A later set-up would obey files that the agent has left, such as a package manager's settings, with its own network. */
 function setUpAlready(name: string): BrigError {
   return new BrigError(`the session ${name} has begun already, and a set-up comes before everything else`, {
     code: "usage.invalid",
@@ -89,7 +89,7 @@ function setUpAlready(name: string): BrigError {
   });
 }
 
-/** Only of an agent that brig knows is a program of this machine mounted. */
+/** Finds the agent's program on this machine. Programs that brig does not know are never mounted. */
 async function programOnHost(
   { agent, argv }: PreparedAgent,
   { flags, directory }: WrapCall,
@@ -140,7 +140,7 @@ async function runInside(
   if (stdin.isTTY !== true || stdout.isTTY !== true)
     return await runOnPipes(
       sandbox,
-      // A terminal on standard input alone is not for a program that finds no terminal.
+      // A program without a terminal gets no input if only standard input is a terminal.
       { argv, cwd, env, timeoutMs: flags.timeout, takesInput: stdin.isTTY !== true },
       context,
     );
@@ -162,7 +162,7 @@ interface Introduced {
   configured: ReadonlySet<string>;
 }
 
-/** What the user should know before the agent has the terminal. */
+/** Notes for the user, printed before the agent takes over the terminal. */
 function introduction(
   prepared: PreparedAgent,
   { inside, session, isConfigured, configured }: Introduced,

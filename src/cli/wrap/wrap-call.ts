@@ -9,11 +9,11 @@ import type { WrapFlags } from "./wrap-flags.js";
 export interface WrapCall {
   argv: readonly string[];
   flags: WrapFlags;
-  /** What relative paths of the flags refer to, and the workspace if there is no other. Absolute. */
+  /** The absolute path that relative paths of the flags refer to. It is also the workspace if no other is given. */
   directory: string;
 }
 
-/** The call of a resumed session: flags that are given now replace those that it was begun with. */
+/** The call of a resumed session: flags that are given now replace those that the session was begun with. */
 export function resumedCall(
   { argv, flags }: Pick<WrapCall, "argv" | "flags">,
   record: SessionRecord,
@@ -29,14 +29,14 @@ export function resumedCall(
   };
 }
 
-/** An agent that brig knows continues its last session; any other command is started as it was. */
+/** A known agent is started so that it continues its last session, any other command as it was started before. */
 function continued({ agent, command }: SessionRecord): readonly string[] {
   const known = knownAgents.find(({ name }) => name === agent);
   const [program] = command;
   return known === undefined || program === undefined ? command : [program, ...known.continueArguments];
 }
 
-/** What a session keeps. Variables of `--env` are not among it, since they may be secrets, nor is its set-up, which is over. */
+/** The record of a session. It has no variables of `--env`, which may be secrets, and no set-up, which is over. */
 export function recordOf(
   { argv, flags, directory }: WrapCall,
   { agent }: PreparedAgent,

@@ -2,7 +2,7 @@ import type { PublishedPort } from "../ports/sandbox-ports.js";
 import type { SandboxFlags } from "../setup/sandbox-flags.js";
 import type { AgentKey } from "./agents/known-agents.js";
 
-/** How an agent gets its configuration. */
+/** The ways in which an agent can get its configuration. */
 export const CONFIG_ACCESSES = ["copy", "read-only", "none"] as const;
 export type ConfigAccess = (typeof CONFIG_ACCESSES)[number];
 
@@ -13,7 +13,7 @@ export interface WrapFlags extends SandboxFlags {
   configDir?: ConfigAccess;
   secret?: AgentKey[];
   timeout?: number;
-  /** In bytes. */
+  /** The limit in bytes. */
   homeLimit?: number;
   publish?: PublishedPort[];
   list?: boolean;

@@ -8,7 +8,7 @@ import {
   type Trial,
 } from "../../../runs/audit/audit-task.js";
 
-/** What the engine says of an image that cannot be built may be long. */
+/** Messages are cut to this length, because the engine's message about a failed build may be long. */
 const LONGEST_MESSAGE = 300;
 
 export function auditAsJson(audits: readonly TaskAudit[]): object {
@@ -29,7 +29,7 @@ export function auditAsJson(audits: readonly TaskAudit[]): object {
   };
 }
 
-/** A line that sums up, and below it what is wrong and what to do about it. */
+/** A line with the task's result, followed by each problem and its remedy. */
 export function auditText(audit: TaskAudit): string {
   const { task, modes, nop, oracle, attacks } = audit;
   const ended = attacks.filter(({ outcome, reward }) => outcome !== "not-possible" && reward === 0).length;

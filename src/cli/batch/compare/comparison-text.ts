@@ -4,7 +4,7 @@ import { estimateText } from "../../../report/statistics/estimate-text.js";
 import type { SettingDifference } from "../../../runs/batch/batch-settings.js";
 
 const SHOWN_SETTINGS = 40;
-/** Below it a difference is usually called significant. */
+/** A difference is usually called significant if its p-value is below this level. */
 const USUAL_LEVEL = 0.05;
 
 const changes: Record<Change, string> = {

@@ -32,7 +32,7 @@ export interface RegradeFlags {
 
 const NOT_ALL_SCORED = 1;
 
-/** Grades the attempts of a run again, and says what that has changed. */
+/** Grades the attempts of a run again, and prints which grades have changed. */
 export async function regrade(
   { run, paths }: { run: string; paths: readonly string[] },
   flags: RegradeFlags,
@@ -63,7 +63,7 @@ interface ChosenRun {
   grade: ReturnType<typeof containerGrader>;
 }
 
-/** The first ctrl-C or SIGTERM lets what runs end; the second one aborts the context's signal. */
+/** The first ctrl-C or SIGTERM lets the running attempts end; the second one aborts the context's signal. */
 async function regradeShown(
   run: ChosenRun,
   { json, concurrency, allowChanged }: RegradeFlags,

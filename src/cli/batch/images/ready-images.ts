@@ -6,8 +6,8 @@ import { type WantedImage, wantedImages } from "../../../runs/images/wanted-imag
 import type { Task } from "../../../tasks/task.js";
 
 /**
- * Looks at all images before anything runs. Errors: `image.missing` with all that would have to be pulled when nothing
- * may be, `image.build-failed` with all that cannot be built.
+ * Checks all images before anything runs. Errors: `image.missing` with all images that would have to be pulled although
+ * nothing may be pulled; `image.build-failed` with all images that cannot be built.
  */
 export async function requireImages(
   tasks: readonly Task[],
@@ -18,7 +18,7 @@ export async function requireImages(
   await images.requireLocal(wanted.map(({ image }) => image));
 }
 
-/** Builds or pulls all images. Error: `image.build-failed` with all that failed. */
+/** Builds or pulls all images. Error: `image.build-failed` with all images that failed. */
 export async function prebuild(
   wanted: readonly WantedImage[],
   images: RunImages,

@@ -103,7 +103,7 @@ export function resultLine(result: AttemptResult): string {
   return `${task} #${attempt}: ${why}, after ${took}`;
 }
 
-/** What a pass rests on if grading in a fresh container did not confirm it. Empty for every other result. */
+/** The kind of a pass that grading in a fresh container did not confirm, and what it rests on. Empty for other results. */
 function passNote(result: AttemptResult): string {
   const kind = passKindOf(result);
   if (kind === null || kind === "separate" || kind === "shared") return "";

@@ -9,15 +9,15 @@ interface RunningAttempt {
   task: string;
   attempt: number;
   stage: AttemptStage | null;
-  /** Of the stage `confirm`. */
+  /** The number of this grading and the highest number there can be; set in the stage `confirm` only. */
   grading?: { number: number; atMost: number } | undefined;
   sinceMs: number;
 }
 
-/** All that is shown of a run while it lasts. */
+/** Everything about a run that is shown while it lasts. */
 export class BatchView {
   total = 0;
-  /** Ended by earlier runs in the same folder. */
+  /** Attempts that earlier runs in the same folder have finished. */
   before = 0;
   ended = 0;
   passed = 0;
@@ -76,17 +76,17 @@ export class BatchView {
     return this.before + this.ended;
   }
 
-  /** Of those that have ended in this run. */
+  /** The mean reward of the attempts that have ended in this run. */
   get reward() {
     return meanReward(this.#rewards.values());
   }
 
-  /** How many tasks that mean is over. */
+  /** How many tasks the mean reward includes. */
   get tasks(): number {
     return this.#rewards.size;
   }
 
-  /** Attempts that end in a minute, and how long the rest takes; null before the first has ended. */
+  /** Attempts that end per minute, and an estimate of the time left. Null before the first attempt has ended. */
   rate(nowMs: number): { perMinute: number; leftMs: number } | null {
     const elapsedMs = nowMs - this.#startedAtMs;
     if (this.ended === 0 || elapsedMs <= 0) return null;

@@ -8,16 +8,16 @@ import { BatchView } from "./batch-view.js";
 
 const REDRAW_MS = 500;
 const REPORT_MS = 30_000;
-/** What the engine says of an image that cannot be built may be long; all of it is in the results. */
+/** Longer lines are cut: the engine's message about a failed build may be long. The results have all of it. */
 const LONGEST_LINE = 300;
 
 export interface BatchDisplay extends Disposable {
   show(event: BatchEvent): void;
-  /** A line that stays. */
+  /** Prints a line that stays on the screen. */
   note(line: string): void;
 }
 
-/** For `--json`, where events say it. */
+/** The display for `--json`, where the printed events take its place. */
 export const silent: BatchDisplay = {
   show: () => undefined,
   note: () => undefined,
@@ -93,7 +93,7 @@ class PlainBatch implements BatchDisplay {
   }
 }
 
-/** What stays on the screen of an event. */
+/** The lines of an event that stay on the screen. */
 function linesOf(event: BatchEvent): string[] {
   if (event.kind === "started" && event.finished > 0)
     return [`${event.finished} of ${event.attempts} attempts had ended before`];

@@ -22,7 +22,7 @@ export interface VerifyFlags {
 
 const SHOWN_DIFFERENCES = 100;
 
-/** Checks the seal first: what is not as it was signed is not graded. */
+/** Checks the seal first: a run that differs from what was signed is not graded. */
 export async function verifyRun(
   { run, paths }: { run: string; paths: readonly string[] },
   flags: VerifyFlags,

@@ -51,7 +51,7 @@ const controlKeys: Record<string, KeyName> = {
   "\x7f": "backspace",
 };
 
-/** By what follows the ESC. */
+/** Keys by the characters that follow the ESC. */
 const sequenceKeys: Record<string, KeyName> = {
   "\r": "newline",
   "\n": "newline",

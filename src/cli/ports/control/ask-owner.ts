@@ -5,7 +5,7 @@ import { TimeLimit } from "../../../lib/time/time-limit.js";
 import type { ControlRecord } from "./control-records.js";
 import { type ControlReply, type ControlRequest, readMessage, replyShape, sendMessage } from "./messages.js";
 
-/** Longer than the engine takes to answer, unless it is stuck. */
+/** How long to wait for an answer. The engine takes longer only if it is stuck. */
 const ANSWER_MS = 15_000;
 
 const codes: readonly ErrorCode[] = [
@@ -17,7 +17,7 @@ type Asked = {
 }[ControlRequest["kind"]];
 
 /**
- * Asks the process that owns the sandbox. Errors: those with which it fails, `sandbox.gone` if it has ended,
+ * Asks the process that owns the sandbox. Errors: those that the owner answers with, `sandbox.gone` if it has ended,
  * `sandbox.port-failed` if it does not answer, or the signal's reason.
  */
 export async function askOwner(

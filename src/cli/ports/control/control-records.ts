@@ -7,8 +7,8 @@ import { nullable, type Shaped, strictObject, string, stringLike } from "../../.
 import { OwnedRecords } from "../../../lib/owned-records.js";
 
 /**
- * What the name of an abstract socket begins with. It goes on to the greatest length that a name can have: some versions
- * of Node fill shorter ones up with zeros, others do not, and would not find each other's.
+ * The beginning of an abstract socket's name. Names always have the greatest length that is possible: some versions
+ * of Node fill shorter ones up with zeros and others do not, so they would not find each other's sockets.
  */
 export const ABSTRACT_START = "\0brig-";
 
@@ -29,7 +29,7 @@ export function controlDirectory(brigHome: string): string {
   return join(brigHome, "control");
 }
 
-/** Opens `$BRIG_HOME/control`, in which the tokens are. Error: `usage.invalid` if it is not the user's alone. */
+/** Opens `$BRIG_HOME/control`, which contains the tokens. Error: `usage.invalid` if others than the user can use it. */
 export async function openControlRecords(
   brigHome: string,
 ): Promise<{ directory: string; records: OwnedRecords<ControlRecord> }> {

@@ -14,11 +14,11 @@ const openedShape = object({ kind: oneOf("opened"), port: positiveInteger, url: 
 const closedShape = object({ kind: oneOf("closed", "unknown") });
 const failedShape = object({ kind: oneOf("failed"), code: string, message: string, hint: nullish(string) });
 
-/** What `brig port` asks the owner of a sandbox for. */
+/** A request of `brig port` to the owner of a sandbox. */
 export const requestShape = either(openShape, closeShape);
 export type ControlRequest = ReturnType<typeof requestShape>;
 
-/** The answer. `unknown`: there is no such port to close. */
+/** The owner's answer. `unknown` means that there is no such port to close. */
 export const replyShape = either(either(openedShape, closedShape), failedShape);
 export type ControlReply = ReturnType<typeof replyShape>;
 
@@ -32,7 +32,7 @@ function either<A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> {
   };
 }
 
-/** The first line of a connection as JSON; undefined if it is none, or too long, or ends before. */
+/** Parses the first line of a connection as JSON. Undefined if the line is not JSON, is too long, or does not end. */
 export async function readMessage(socket: Socket, signal: AbortSignal): Promise<unknown> {
   const reader = new LineReader(MAX_LINE_BYTES);
   const stop = () => socket.destroy();
@@ -52,7 +52,7 @@ export async function readMessage(socket: Socket, signal: AbortSignal): Promise<
   return undefined;
 }
 
-/** Sends the last line of this side. False if the connection has ended. */
+/** Sends a message as one line. False if the connection has ended. */
 export async function sendMessage(socket: Socket, message: ControlRequest | ControlReply): Promise<boolean> {
   if (socket.destroyed || !socket.writable) return false;
   return await new Promise((resolve) => {

@@ -44,7 +44,7 @@ export async function serveControl(
   server.listen(address);
   await once(server, "listening");
   server.on("error", () => undefined);
-  // The program may end although it could still be asked.
+  // The server does not keep the program from ending.
   server.unref();
   const { sandbox, label } = ports;
   const { id, workingDirectory } = sandbox;
@@ -55,7 +55,7 @@ export async function serveControl(
   });
   return {
     async [Symbol.asyncDispose]() {
-      // A record that stays is removed once this process has ended.
+      // If removing the record fails, it is removed later, once this process has ended.
       await forget().catch(() => undefined);
       server.close();
       for (const socket of sockets) socket.destroy();
@@ -69,11 +69,11 @@ async function answer(
 ): Promise<void> {
   using limit = new TimeLimit(REQUEST_MS);
   const request = readOrNull(requestShape, await readMessage(socket, limit.signal));
-  // Another user of this machine can connect, and learns nothing.
+  // Other users of this machine can connect too; without the token they get no answer.
   if (request === null || !isToken(request.token, token)) return void socket.destroy();
   const reply = await perform(request, ports);
   const isDelivered = await sendMessage(socket, reply);
-  // Whoever asked has gone, and does not know of the port.
+  // The process that asked has gone, so nobody knows of the port.
   if (!isDelivered && reply.kind === "opened") await ports.close(reply.port).catch(() => undefined);
   socket.end();
 }

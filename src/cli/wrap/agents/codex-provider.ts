@@ -3,11 +3,11 @@ import { anything, nullish, object, readOrNull, record, string } from "../../../
 import type { AgentKey } from "./known-agents.js";
 import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
-/** What Codex's configuration says about its model. */
+/** The part of Codex's configuration that is about its model. */
 export interface CodexProvider {
   keys: readonly AgentKey[];
   hosts: readonly string[];
-  /** Codex reads the key from its login, not from a variable, so it needs a login inside. */
+  /** Whether Codex needs a login inside, because it reads the key from its login and not from a variable. */
   needsLogin: boolean;
   /** The configuration as it has to be in the sandbox. */
   configuration: string;
@@ -50,7 +50,7 @@ interface Change {
   isMoved: boolean;
 }
 
-/** Moves a model of this machine to where the sandbox sees it, and has the login read from a file. */
+/** Replaces the address of a model on this machine by the sandbox's address for it, and has the login read from a file. */
 function inSandbox(parsed: Record<string, unknown>, { configuration, id, address, isMoved }: Change): string {
   const { cli_auth_credentials_store: store, ...rest } = parsed;
   if (store === undefined && !isMoved) return configuration;

@@ -4,16 +4,16 @@ import { withoutComments } from "../../../lib/json/without-comments.js";
 import type { AgentKey } from "./known-agents.js";
 import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
-/** What a configuration file says about where an agent's models are. */
+/** The addresses of an agent's models in a configuration file. */
 interface ConfiguredAddress {
-  /** Those whose address the file has, with the hosts that it names. */
+  /** The keys whose addresses are in the file, with the hosts of these addresses. */
   keys: readonly AgentKey[];
   hosts: readonly string[];
   /** The file as it has to be in the sandbox. */
   text: string;
 }
 
-/** Of each agent, the files that may have such addresses, relative to the home directory, and how they are read. */
+/** The files of each agent that may contain such addresses, relative to the home directory, and their reader. */
 export const addressReaders: ReadonlyMap<
   string,
   { files: readonly string[]; read: (text: string, known: readonly AgentKey[]) => ConfiguredAddress }

@@ -6,38 +6,38 @@ export interface AgentKey {
   variable: string;
   /** Entries of an allow-list. */
   hosts: readonly string[];
-  /** Whether the address of the hosts is one of plain HTTP, so that the key is sent without TLS. Default: false. */
+  /** Whether the hosts are reached over plain HTTP, so that the key is sent without TLS. Default: false. */
   isPlainHttp?: boolean;
-  /** If this variable of the host is set, the key is for the host of its URL instead. */
+  /** If this variable is set on the host, the key is for the host of its URL instead. */
   addressVariable?: string;
 }
 
-/** What brig knows about an agent's program. */
+/** An agent's program that brig knows. */
 export interface KnownAgent {
   name: string;
-  /** The hosts that it needs besides those of its keys, as entries of an allow-list. */
+  /** The hosts that the agent needs besides those of its keys, as entries of an allow-list. */
   hosts: readonly string[];
-  /** Of those that are set on the host, each is passed on as a placeholder, and its hosts are allowed. */
+  /** API keys. Each one that is set on the host is passed on as a placeholder, and its hosts are allowed. */
   keys: readonly AgentKey[];
-  /** Variables of the host with other settings of its model. They hold no secrets. */
+  /** Variables of the host with other settings of the agent's model. They contain no secrets. */
   variables: readonly string[];
-  /** Where its configuration is if this variable of the host is set, in place of the first directory of `files`. */
+  /** A variable of the host that, if set, names the directory used in place of the first directory of `files`. */
   directoryVariable?: string;
-  /** What it takes for the home directory if this variable of the host is set. */
+  /** A variable of the host that, if set, names the directory that the agent takes for the home directory. */
   homeVariable?: string;
-  /** Its configuration: files and directories, relative to the home directory. Logins are not among them. */
+  /** The agent's configuration: files and directories, relative to the home directory. Logins are not among them. */
   files: readonly string[];
-  /** Variables that it gets inside. */
+  /** Variables that the agent gets in the sandbox. */
   environment: Readonly<Record<string, string>>;
-  /** How its own sandbox, which cannot work inside another, is switched off. */
+  /** How to switch off the agent's own sandbox, which cannot work inside another one. */
   ownSandbox?: OwnSandbox;
-  /** Arguments that continue its last session. */
+  /** Arguments that continue the agent's last session. */
   continueArguments: readonly string[];
 }
 
 interface OwnSandbox {
   arguments: readonly string[];
-  /** One of these in the command: the user has decided about the sandbox. */
+  /** Matches arguments with which the user has already decided about the sandbox. */
   unless: RegExp;
 }
 
@@ -57,7 +57,7 @@ const GEMINI: AgentKey = {
   hosts: GOOGLE_HOSTS,
   addressVariable: "GOOGLE_GEMINI_BASE_URL",
 };
-/** Gemini by Google Cloud, for which a key is enough. */
+/** Gemini on Google Cloud, for which a key is enough. */
 const VERTEX: AgentKey = {
   variable: "GOOGLE_API_KEY",
   hosts: ["aiplatform.googleapis.com"],
@@ -104,14 +104,14 @@ export const knownAgents: readonly KnownAgent[] = [
       ...["settings.json", "CLAUDE.md", "rules", "commands", "agents", "skills", "output-styles"],
       "keybindings.json",
     ].map((name) => `.claude/${name}`),
-    // With the last two it neither reports usage to, nor looks for updates at, hosts that are not its model's. Without the
+    // The last two keep the agent from reporting usage to, and looking for updates at, hosts other than its model's. Without the
     // first it refuses --dangerously-skip-permissions to uid 0, which has no capabilities in a sandbox.
     environment: { IS_SANDBOX: "1", DISABLE_AUTOUPDATER: "1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1" },
     continueArguments: ["--continue"],
   },
   {
     name: "opencode",
-    // The list of models; it does without. From npm it installs plug-ins, so a configuration with some needs @npm.
+    // The host has the list of models, which is not essential. Plug-ins come from npm, so a configuration with some needs @npm.
     hosts: ["models.opencode.ai"],
     keys: [
       ...[ANTHROPIC, OPENAI, GEMINI, { ...GEMINI, variable: "GOOGLE_GENERATIVE_AI_API_KEY" }],
@@ -139,8 +139,8 @@ export const knownAgents: readonly KnownAgent[] = [
       ...["settings.json", "trustedFolders.json", "keybindings.json", "GEMINI.md"],
       ...["commands", "skills", "agents", "policies", "extensions"],
     ].map((name) => `.gemini/${name}`),
-    // This comes before a sandbox of its own in its settings. It reports usage to play.googleapis.com, which is refused: only
-    // a setting of the user, privacy.usageStatisticsEnabled, keeps it from that.
+    // This overrides a sandbox in the agent's settings. The agent reports usage to play.googleapis.com, which is refused: only
+    // a setting of the user, privacy.usageStatisticsEnabled, keeps it from trying.
     environment: { GEMINI_SANDBOX: "false" },
     continueArguments: ["--resume", "latest"],
   },
@@ -166,7 +166,7 @@ export function findAgent(argv: readonly string[], forced: string | undefined): 
   });
 }
 
-/** The command with what switches off the agent's own sandbox, unless the command says something about it. */
+/** The command with the arguments that switch off the agent's own sandbox, unless the command says something about it. */
 export function withoutOwnSandbox(argv: readonly string[], { ownSandbox }: KnownAgent): string[] {
   const [program = "", ...rest] = argv;
   if (ownSandbox === undefined || rest.some((one) => ownSandbox.unless.test(one))) return [...argv];

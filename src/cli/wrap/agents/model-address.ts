@@ -2,11 +2,11 @@ import { HOST_NAME } from "../../../policy/hosts/host-pattern.js";
 
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 
-/** The allow-list's entry for the host of a URL; empty for what is no URL of the web. */
+/** The allow-list's entry for the host of a URL; empty for a text that is not an HTTP or HTTPS URL. */
 export function hostOf(url: string): string[] {
   const parsed = parsedUrl(url);
   if (parsed === null || !/^https?:$/.test(parsed.protocol) || parsed.hostname === "") return [];
-  // Only with a port is this machine allowed, and a key goes over plain HTTP to this port only.
+  // This machine can be allowed only with a port, and over plain HTTP a key goes to this port only.
   const needsPort = parsed.hostname === HOST_NAME || parsed.protocol === "http:";
   const port = parsed.port === "" && needsPort ? defaultPort(parsed) : parsed.port;
   return [port === "" ? parsed.hostname : `${parsed.hostname}:${port}`];
@@ -16,7 +16,7 @@ export function isPlainHttp(url: string): boolean {
   return parsedUrl(url)?.protocol === "http:";
 }
 
-/** In a sandbox, loopback is the sandbox's own: a model that runs on this machine has another name there. */
+/** The URL as the sandbox needs it. Loopback there is the sandbox itself, so a model on this machine has another name. */
 export function seenFromInside(url: string): { url: string; isMoved: boolean } {
   const parsed = parsedUrl(url);
   if (parsed === null || !LOOPBACK.test(parsed.hostname)) return { url, isMoved: false };

@@ -29,13 +29,13 @@ export interface PreparedAgent {
   /** Entries of an allow-list. */
   hosts: readonly string[];
   configuration: Configuration;
-  /** Variables for the agent; no secrets. */
+  /** Variables for the agent. They contain no secrets. */
   variables: Readonly<Record<string, string>>;
-  /** The file of a login that the agent needs inside, and the variable whose placeholder is in it. */
+  /** The file of a login that the agent needs inside, and the variable whose placeholder it contains. */
   login: { path: string; key: string } | null;
-  /** The variables of keys that it could use, if it has none. */
+  /** The variables of keys that the agent could use. Empty if it has a key. */
   missing: readonly string[];
-  /** What the user should know, as sentences without a full stop. */
+  /** Notes for the user, as sentences without a full stop. */
   notes: readonly string[];
 }
 
@@ -52,7 +52,7 @@ const CODEX_CONFIG = ".codex/config.toml";
 const CODEX_LOGIN = ".codex/auth.json";
 const MAX_LOGIN_BYTES = 64 * 1024;
 
-/** Reads what this machine has of the agent. Errors: `usage.invalid`. */
+/** Reads the agent's configuration and keys from this machine. Error: `usage.invalid`. */
 export async function prepareAgent(request: AgentRequest, environment: Environment): Promise<PreparedAgent> {
   const agent = findAgent(request.argv, request.agent);
   const given = request.secrets.map((key) => heldKey(key, environment) ?? missingSecret(key));
@@ -103,11 +103,11 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
 }
 
 interface PreparedKeys {
-  /** Those that it could use. */
+  /** The keys that the agent could use. */
   wanted: readonly AgentKey[];
   keys: readonly HeldKey[];
   hosts: readonly string[];
-  /** Default: as it was read. */
+  /** Default: the configuration as it was read. */
   configuration?: Configuration;
   login?: PreparedAgent["login"];
   /** Default: none. */
@@ -142,7 +142,7 @@ function plain(agent: KnownAgent, configuration: Configuration, environment: Env
   };
 }
 
-/** A variable that several addresses need is for all their hosts, and sent without TLS only if none of them has it. */
+/** Merges keys of the same variable: it is for all their hosts, and sent without TLS only if all of them use plain HTTP. */
 function mergedKeys(keys: readonly AgentKey[]): AgentKey[] {
   const merged = new Map<string, AgentKey>();
   for (const key of keys) {
@@ -156,7 +156,7 @@ function mergedKeys(keys: readonly AgentKey[]): AgentKey[] {
   return [...merged.values()];
 }
 
-/** What the files of the configuration say about addresses, and the files as the sandbox needs them. */
+/** The addresses in the files of the configuration, and the files as the sandbox needs them. */
 function configuredAddresses(
   { name, keys: known }: KnownAgent,
   { files }: Configuration,
@@ -238,7 +238,7 @@ function missingSecret({ variable }: AgentKey): never {
   });
 }
 
-/** For the user, without a full stop. */
+/** A sentence for the user, without a full stop. */
 export function missingKey(agent: KnownAgent | null, variables: readonly string[]): string {
   const name = agent?.name ?? "the agent";
   const login = name === "codex" ? "; a login with ChatGPT is not taken into the sandbox" : "";

@@ -12,32 +12,32 @@ const MAX_ENTRIES = 10_000;
 
 /** A file of a configuration, for the home directory in the sandbox. */
 export interface ConfigurationFile {
-  /** Relative to the home directory. */
+  /** The path relative to the home directory. */
   path: string;
-  /** On this machine, without symbolic links. */
+  /** The path on this machine, without symbolic links. */
   hostPath: string;
   text: string;
-  /** Whether the text is that of the host's file, with nothing left out. */
+  /** Whether the text is the whole text of the host's file, with nothing left out. */
   isUnchanged: boolean;
 }
 
 export interface Configuration {
   files: readonly ConfigurationFile[];
-  /** What was left out, as sentences without a full stop. */
+  /** Notes about everything that was left out, as sentences without a full stop. */
   leftOut: readonly string[];
 }
 
 interface Wanted {
   /** Files and directories, relative to the home directory. Those that do not exist are ignored. */
   paths: readonly string[];
-  /** Where such a path is on this machine. */
+  /** Returns the location of such a path on this machine. */
   locate: (path: string) => string;
   /** Values that must not be in any file. */
   secrets: readonly string[];
 }
 
 /**
- * Reads the files of a configuration, without what looks like a credential. Follows symbolic links, which people use
+ * Reads the files of a configuration, without anything that looks like a credential. Follows symbolic links, which people use
  * for their configuration; a file that is not text, or too large, is left out.
  */
 export async function collectConfiguration({ paths, locate, secrets }: Wanted): Promise<Configuration> {

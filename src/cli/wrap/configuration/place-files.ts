@@ -3,10 +3,10 @@ import type { Sandbox } from "../../../sandbox/sandbox.js";
 import type { HostMount } from "../../../sandbox/volumes/host-mount.js";
 import type { Configuration, ConfigurationFile } from "./collect-files.js";
 
-/** Where configuration that stays on the host is mounted. */
+/** The directory in the sandbox into which configuration of the host is mounted. */
 const MOUNTED_PATH = "/opt/brig-agent-configuration";
 
-/** Writes the files into the agent's home, from inside: on the host nobody follows what the agent has put there. */
+/** Writes the files into the agent's home from inside, so that nothing on the host follows links that the agent has put there. */
 export async function copyConfiguration(
   sandbox: Sandbox,
   { files }: Configuration,
@@ -30,7 +30,7 @@ export function mountsOf({ files }: Configuration): HostMount[] {
   return files.map(({ hostPath: source }, index) => ({ source, path: mountedAt(index) }));
 }
 
-/** Makes links in the agent's home to what `mountsOf` has mounted. */
+/** Makes links in the agent's home to the files that `mountsOf` has mounted. */
 export async function linkConfiguration(
   sandbox: Sandbox,
   { files }: Configuration,

@@ -20,15 +20,15 @@ const formats: Readonly<Record<string, Format>> = { toml, json, jsonc: json, yml
 
 const SECRET_NAME =
   /(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(?:or)?d|authorization|bearer|credentials?|cookie)$/i;
-/** `{env:NAME}`, `${NAME}` and `$NAME` say where a value is, not what it is. */
+/** `{env:NAME}`, `${NAME}` and `$NAME` refer to a value and do not contain it. */
 const REFERENCE = /^(?:\{(?:env|file):[^}]*\}|\$\{[A-Za-z0-9_]+\}|\$[A-Za-z0-9_]+)$/;
 const KNOWN_TOKENS =
   /\b(?:sk-[A-Za-z0-9_-]{16,}|gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}|ya29\.[A-Za-z0-9_-]{20,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,})|-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 
 /**
  * The text of a configuration file without values that look like credentials: by the name of the setting, by the
- * form of known tokens, or because they contain one of the `secrets`. Of a file whose format is not known, or
- * which cannot be parsed, nothing can be removed, so with something like that in it the whole file is left out.
+ * form of known tokens, or because they contain one of the `secrets`. Nothing can be removed from a file whose format is
+ * unknown, or which cannot be parsed, so if it contains anything of that kind, the whole file is left out.
  */
 export function withoutCredentials(
   text: string,

@@ -1,8 +1,8 @@
 import type { Sandbox } from "../../../sandbox/sandbox.js";
 
 /**
- * Logs Codex in with the placeholder of a key, which commands of the sandbox have in a variable: it does not look for
- * the key of OpenAI there by itself. Each sandbox has another placeholder.
+ * Logs Codex in with the placeholder of a key, which commands of the sandbox have in a variable. Codex itself does not look
+ * for the key of OpenAI in a variable. Each sandbox has another placeholder.
  */
 export async function writeLogin(
   sandbox: Sandbox,

@@ -6,7 +6,7 @@ import { readFileStart } from "../../../lib/bounded-file.js";
 import type { HostMount } from "../../../sandbox/volumes/host-mount.js";
 import { elfInterpreter } from "./elf-interpreter.js";
 
-/** Where the program of this machine is mounted in the sandbox. */
+/** The path in the sandbox at which the program of this machine is mounted. */
 const PROGRAM_PATH = "/opt/brig-agent";
 
 const START_BYTES = 64 * 1024;
@@ -18,14 +18,14 @@ interface HostProgram {
   mount: HostMount;
   /** Its path in the sandbox. */
   path: string;
-  /** What must be in the image for it to run: an absolute path or the name of a program; null for nothing. */
+  /** An absolute path, or the name of a program, that must exist in the image for this program to run; null for none. */
   needs: string | null;
 }
 
 export type ProgramSearch =
   | { kind: "found"; program: HostProgram }
   | { kind: "missing" }
-  /** It is there, but cannot run in a sandbox from where it is. `reason` follows its path in a sentence. */
+  /** The program exists, but it cannot run in a sandbox from its place. `reason` follows its path in a sentence. */
   | { kind: "unusable"; hostPath: string; reason: string };
 
 interface SearchPlace {
@@ -34,7 +34,7 @@ interface SearchPlace {
   writable: readonly string[];
 }
 
-/** Looks for the program on the `PATH` of this machine, and at how it can run in a sandbox. Runs nothing. */
+/** Finds the program on the `PATH` of this machine, and a way to run it in a sandbox. Runs nothing. */
 export async function findHostProgram(name: string, place: SearchPlace): Promise<ProgramSearch> {
   if (name.includes("/")) return { kind: "missing" };
   for (const directory of place.searchPath.split(":").filter((one) => one.startsWith("/"))) {
@@ -70,7 +70,7 @@ function binary(hostPath: string, needs: string | null): HostProgram {
   return { hostPath, mount: { source: hostPath, path }, path, needs };
 }
 
-/** Mounts the package with the packages that it needs, which are in it or beside it. */
+/** Mounts the program's package together with the packages that it needs, which are in it or beside it. */
 async function nodeProgram(hostPath: string): Promise<ProgramSearch> {
   const packageRoot = packageOf(hostPath);
   if (packageRoot === null)

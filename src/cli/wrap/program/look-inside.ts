@@ -8,13 +8,13 @@ export type InsideView =
       argv: readonly string[];
       /** The home directory of commands. */
       home: string;
-      /** Where the program is on this machine; null if it is the image's own. */
+      /** The program's path on this machine; null if it is the image's own program. */
       mountedFrom: string | null;
     }
-  /** What to tell the user. */
+  /** `message` tells the user why there is no program. */
   | { kind: "missing"; message: string };
 
-/** Prints the home directory, where the image has the program, and whether it has what the host's one needs. */
+/** Prints the home directory, the program's path in the image, and whether the image has what the host's program needs. */
 const LOOK = `printf '%s\\n' "$HOME"
 command -v -- "$1" || echo
 case "$2" in

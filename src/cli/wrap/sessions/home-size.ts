@@ -5,12 +5,12 @@ import type { WrappedSession } from "./wrapped-sessions.js";
 
 export const DEFAULT_HOME_BYTES = 10 * 1024 ** 3;
 
-/** So many files are counted in a second or so; a home with more is as unwanted as one that is too large. */
+/** Counting this many files takes about a second. A home with more files is as unwanted as one that is too large. */
 const MAX_ENTRIES = 500_000;
-/** From here on the user is told. */
+/** The user is warned once the home has this share of the limit. */
 const WARNED_SHARE = 0.8;
 
-/** What the agent has kept, measured up to a size. Error: the signal's reason. */
+/** Measures the agent's home, up to a given size. Error: the signal's reason. */
 export async function measureHome(home: string, maxBytes: number, signal?: AbortSignal): Promise<TreeSize> {
   return await treeSize(home, { maxBytes, maxEntries: MAX_ENTRIES, signal });
 }
@@ -38,7 +38,7 @@ export async function requireSmallHome(
   });
 }
 
-/** What to tell the user at the end; empty for a home that is far from its limit. */
+/** The warning for the user at the end; empty for a home that is far from its limit. */
 export async function homeWarning(
   { name, home }: Pick<WrappedSession, "name" | "home">,
   limit = DEFAULT_HOME_BYTES,

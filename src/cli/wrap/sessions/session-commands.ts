@@ -8,7 +8,7 @@ export async function listWrapped(
   { environment, stdout, stderr, signal }: CliContext,
 ): Promise<void> {
   const sessions = [];
-  // One after the other: each reads a whole tree.
+  // The homes are measured one after the other, because each measurement reads a whole tree.
   for (const session of await listSessions(environment.brigHome))
     sessions.push({ ...session, size: await measureHome(session.home, Number.POSITIVE_INFINITY, signal) });
   if (json === true) {

@@ -56,14 +56,14 @@ export class WrappedSession implements Disposable {
     this.#record = record;
   }
 
-  /** A session that could not begin leaves nothing. */
+  /** Releases the session. The directory of a session that could not begin is removed. */
   [Symbol.dispose](): void {
     if (this.#record === null) rmSync(this.#directory, { recursive: true, force: true });
     this.#lock.release();
   }
 }
 
-/** Creates a session, or opens one that exists. Errors: `usage.invalid` for the name, `session.busy`, `session.invalid`. */
+/** Creates a session, or opens an existing one. Errors: `usage.invalid` for the name, `session.busy`, `session.invalid`. */
 export async function openSession(brigHome: string, name: string): Promise<WrappedSession> {
   const directory = directoryOf(brigHome, name);
   await makeDirectory(join(directory, "home"), { mode: 0o700 });
@@ -88,7 +88,7 @@ export async function reopenSession(
   throw unknown(name);
 }
 
-/** In the order of their names. */
+/** Lists all sessions in the order of their names. */
 export async function listSessions(brigHome: string): Promise<ListedSession[]> {
   const names = await readdir(join(brigHome, "wrapped")).catch((error: unknown) => {
     if (errnoOf(error) === "ENOENT") return [];
@@ -108,14 +108,14 @@ export async function listSessions(brigHome: string): Promise<ListedSession[]> {
 }
 
 /**
- * Removes a session with its agent's home. Errors: `session.unknown`, `session.busy`; `session.invalid` if not all
- * of it can be removed.
+ * Removes a session with its agent's home. Errors: `session.unknown`, `session.busy`; `session.invalid` if a part
+ * of it cannot be removed.
  */
 export async function removeSession(brigHome: string, name: string): Promise<void> {
   requireKnown(brigHome, name);
   const directory = directoryOf(brigHome, name);
   using _lock = await lockSession(directory, name);
-  // Under a name that is no session's, so that nobody opens one of which a part is gone.
+  // It is renamed first, so that nobody opens a session that is only partly there.
   const doomed = join(brigHome, "wrapped", `.removed-${randomBytes(6).toString("hex")}`);
   await rename(directory, doomed);
   try {
@@ -141,7 +141,7 @@ async function lockSession(directory: string, name: string): Promise<FileLock> {
   });
 }
 
-/** Null if there is none yet. Error: `session.invalid`. */
+/** Null if the session has no record yet. Error: `session.invalid`. */
 async function readRecord(directory: string, name: string): Promise<SessionRecord | null> {
   const path = recordFile(directory);
   const invalid = (reason: string, cause: unknown) =>
