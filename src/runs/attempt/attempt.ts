@@ -46,7 +46,7 @@ export interface AttemptLimits {
   timeoutMultiplier?: number | undefined;
   /**
    * By how much a time limit is extended at most for time in which others held the processors, as a share of the limit.
-   * 0 for never. Default 1.
+   * Default 0: never.
    */
   timeoutExtension?: number | undefined;
   maxTurns?: number | undefined;
