@@ -58,7 +58,7 @@ export const shortOtherwise = [
   "test/unit/session/read/{session-reader,session-steps}.test.ts",
   "test/unit/tasks/{harbor/any-toml,parsers/hostile}.test.ts",
   "test/unit/tools/files/{list-dir/list-dir,read-file/indented-block,read-file/range}.test.ts",
-  "test/unit/tools/{argument-error,patch/fuzz,patch/reviewed-patch,picture/image-resizer,picture/view-image}.test.ts",
+  "test/unit/tools/{patch/fuzz,patch/reviewed-patch,picture/image-resizer,picture/view-image}.test.ts",
 ];
 
 /** Tests of what tests and measures: they run when that changes. */

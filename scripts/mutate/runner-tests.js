@@ -33,7 +33,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const { ensureImages } = await import("../../src/images/ensure.js");
   const engine = await testEngine();
   const image = (await newestImage()) ?? (await runnerChecks(engine));
-  const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"], mayInstall: true });
+  const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"] });
   const toolbox = sandboxRuns === null ? null : await openToolbox(tag);
   const options = ["--rm", "--detach", "--init", "--network", "none", "--tmpfs", "/tmp:exec"];
   options.push("--cap-add", "SYS_PTRACE", "--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined");

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { mustNotInstall } from "./images.js";
-import { run } from "./run.js";
+import { aptInstall, mustNotInstall } from "./apt.js";
 
 /** What the engine is, and what its parent image is made with where no registry answers. */
 const wanted = ["docker.io", "ca-certificates", "mmdebstrap", "debian-archive-keyring"];
@@ -11,14 +10,9 @@ const wanted = ["docker.io", "ca-certificates", "mmdebstrap", "debian-archive-ke
  */
 export async function fetchDebianPackages({ signal }) {
   if (!isDebian() || process.getuid?.() !== 0 || mustNotInstall() || mayHaveEngine()) return;
-  const apt = (...argv) => run(["apt-get", "-q", ...argv], { onLine: () => undefined, signal });
-  const fetch = () => apt("install", "-y", "--no-install-recommends", "--download-only", ...wanted);
-  await fetch()
-    .catch(async () => {
-      await apt("update");
-      await fetch();
-    })
-    .catch(() => undefined);
+  await aptInstall(["--download-only", ...wanted], { onLine: () => undefined, signal }).catch(
+    () => undefined,
+  );
 }
 
 function isDebian() {

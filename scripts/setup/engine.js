@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { access, mkdir, open, readFile, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { mustNotInstall } from "./images.js";
+import { aptInstall, mustNotInstall } from "./apt.js";
 import { run } from "./run.js";
 
 const daemon = "dockerd";
@@ -35,10 +35,8 @@ function isOurs({ platform, distributions, isRoot }) {
 
 async function install({ hasDockerd }, { progress, signal }) {
   if (hasDockerd) return;
-  const { aptInstall } = await import("../../dist/images/parent/apt.js");
-  await progress.step(
-    "no container engine is here: installing Debian's docker.io with apt",
-    async (onProgress) => aptInstall(["docker.io", ...(await companions())], { onProgress, signal }),
+  await progress.step("no container engine is here: installing Debian's docker.io with apt", async (onLine) =>
+    aptInstall(["docker.io", ...(await companions())], { onLine, signal }),
   );
 }
 

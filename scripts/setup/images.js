@@ -1,3 +1,5 @@
+import { provideDebian } from "./debian-image.js";
+
 /** Builds the images that are missing or out of date, and fills the toolbox volume. */
 export async function buildImages(engine, { progress, signal }) {
   const [{ ensureImages, missingImages }, { ensureToolboxVolume }] = await Promise.all([
@@ -7,16 +9,10 @@ export async function buildImages(engine, { progress, signal }) {
   const names = ["toolbox", "base"];
   const missing = await missingImages(engine, names);
   const ensure = (onProgress) =>
-    ensureImages(engine, { names, onProgress, signal, mayInstall: !mustNotInstall() });
+    ensureImages(engine, { names, onProgress, signal, provideParent: provideDebian });
   const { toolbox } =
     missing.length === 0
       ? await ensure()
       : await progress.step(`building the images ${missing.join(" and ")}`, ensure);
   await ensureToolboxVolume(engine, toolbox);
-}
-
-export function mustNotInstall() {
-  return (
-    process.env.BRIG_NO_INSTALL !== undefined && !["", "0", "false"].includes(process.env.BRIG_NO_INSTALL)
-  );
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { link, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { mustNotInstall } from "../setup/images.js";
+import { mustNotInstall } from "../setup/apt.js";
 import { findProgram, folderOf, place, programs } from "./programs.js";
 
 /** No installation takes that long, so whoever holds a lock for longer is another process that has got its number. */

@@ -25,7 +25,6 @@ export const conversationOptionNames: OptionNames<ConversationOptions> = {
   threadId: true,
   initialItems: true,
   sentContext: true,
-  toldContext: true,
   workspaceLoss: true,
   earlierUse: true,
   recordsTree: true,

@@ -84,8 +84,6 @@ export interface ConversationOptions {
   initialItems?: readonly ResponseItem[] | undefined;
   /** The context that `initialItems` contain. Default: null; the first turn sends all of it. */
   sentContext?: SentContext | null | undefined;
-  /** @deprecated The old name of `sentContext`. */
-  toldContext?: SentContext | null | undefined;
   /**
    * Why the workspace is not as `initialItems` say, in a sentence for the model, which reads it before the first
    * prompt. Default: it is.

@@ -43,7 +43,6 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     initialItems: options.initialItems,
     usage: options.earlierUse?.usage,
   });
-  const sentContext = options.sentContext ?? options.toldContext ?? null;
   const recorder = new SessionRecorder(transcript, {
     threadId,
     provider: model.provider,
@@ -60,7 +59,7 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     recorder,
     setup: new SetupOnce(options.setup, recorder),
     compactor: new Compactor({ ...options.compaction, model, instructions, transcript, random }),
-    contextMessages: new ContextMessages(options.context ?? {}, sentContext),
+    contextMessages: new ContextMessages(options.context ?? {}, options.sentContext ?? null),
     restorePoints: new RestorePoints(transcript),
   };
 }

@@ -110,7 +110,7 @@ export function settingsOf(run: SettingsSource): BatchSettings {
     limits: {
       agentTimeoutSec: agentTimeoutSec ?? null,
       timeoutMultiplier: timeoutMultiplier ?? null,
-      timeoutExtension: timeoutExtension ?? null,
+      timeoutExtension: timeoutExtension ?? 0,
       maxTurns: maxTurns ?? null,
       maxTokens: maxTokens ?? null,
       maxCostUsd: maxCostUsd ?? null,

@@ -20,8 +20,6 @@ export interface Environment {
   readonly verifiesDockerTls: boolean;
   /** `XDG_RUNTIME_DIR`: rootless engines have their socket in it. */
   readonly runtimeDir: string | undefined;
-  /** `BRIG_NO_INSTALL=1` forbids installing an engine. */
-  readonly forbidsInstall: boolean;
   /** `NO_COLOR` (any non-empty value) or `TERM=dumb`. */
   readonly forbidsColor: boolean;
   /** `CI` is set to anything but the empty string, 0 or false. */
@@ -67,7 +65,6 @@ export function readEnvironment(
     dockerCertPath: variables.DOCKER_CERT_PATH,
     verifiesDockerTls: isOn(variables.DOCKER_TLS_VERIFY),
     runtimeDir: variables.XDG_RUNTIME_DIR,
-    forbidsInstall: isOn(variables.BRIG_NO_INSTALL),
     forbidsColor: variables.NO_COLOR !== undefined || variables.TERM === "dumb",
     isContinuousIntegration: isOn(variables.CI),
     egressProxy: variables.BRIG_EGRESS_PROXY,

@@ -6,7 +6,7 @@ import type { ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
 import { finishedLabels, unfinishedInstruction } from "./marks/unfinished.js";
-import { provideParent } from "./parent/parent.js";
+import { provideParent } from "./parent.js";
 
 /** The label of every image that brig builds; its value is the image's short name. */
 export const imageLabel = "brig.image";
@@ -18,8 +18,8 @@ export interface EnsureOptions<Name extends ImageName = ImageName> {
   signal?: AbortSignal | undefined;
   /** To which `$BRIG_HOME` what a build leaves belongs. Undefined for none. */
   brigHome?: string | undefined;
-  /** Whether mmdebstrap may be installed on this machine with apt if it is needed. Default: no. */
-  mayInstall?: boolean | undefined;
+  /** Returns the name of the image on which all others are based. Default: Debian's, pulled if the engine has none. */
+  provideParent?: typeof provideParent | undefined;
 }
 
 /**
@@ -36,7 +36,8 @@ export async function ensureImages<Name extends ImageName>(
   const common = { ...options, signal: ends.signal };
   let parent: Promise<string> | null = null;
   const provide: Provide = (arch) => {
-    parent ??= provideParent(engine, parentOptions(arch, common));
+    const onProgress = (line: string) => options.onProgress?.(`debian: ${line}`);
+    parent ??= (options.provideParent ?? provideParent)(engine, { arch, onProgress, signal: ends.signal });
     return parent;
   };
   const ensured = wanted.map(async (one) => {
@@ -56,10 +57,6 @@ type Provide = (arch: string) => Promise<string>;
 
 interface BuildOptions extends EnsureOptions {
   provide: Provide;
-}
-
-function parentOptions(arch: string, { onProgress, signal, mayInstall = false }: EnsureOptions) {
-  return { arch, signal, mayInstall, onProgress: (line: string) => onProgress?.(`debian: ${line}`) };
 }
 
 /** Which of these images the engine lacks in their current content. */

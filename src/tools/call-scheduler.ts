@@ -1,7 +1,7 @@
 import { isBrigError } from "../errors.js";
 import { AnySignal } from "../lib/time/any-signal.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import { parseArguments, withPosition } from "./define-tool.js";
+import { parseArguments } from "./define-tool.js";
 import { overlap } from "./patch/path-locks.js";
 import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
 import { failure, failureOutput } from "./tool-failure.js";
@@ -157,12 +157,7 @@ export class CallScheduler {
     if (refusal !== null) return failure(refusal);
     const tool = this.#tools.get(call.name);
     const isBlank = tool.takesBlank === true && call.input.trim() === "";
-    const args = isBlank ? {} : argumentsOf(call);
-    try {
-      return await tool.execute(args, options);
-    } catch (error) {
-      throw call.kind === "custom" ? error : withPosition(error, call.input);
-    }
+    return await tool.execute(isBlank ? {} : argumentsOf(call), options);
   }
 
   #refusalOf({ kind, name }: ToolCall): string | null {

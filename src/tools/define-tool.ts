@@ -1,7 +1,6 @@
 import type { z } from "zod";
-import { BrigError, isBrigError } from "../errors.js";
+import { BrigError } from "../errors.js";
 import { withoutMark } from "../lib/utf8.js";
-import { argumentErrorText, InvalidArguments, syntaxErrorText } from "./argument-error.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 
@@ -57,11 +56,11 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
     changesNoFiles = false,
   } = definition;
   let { spec } = definition;
-  const parse = (args: unknown) => parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
+  const normal = (args: unknown) => normalise(args, definition.parameterAliases ?? {});
   const ifValid = <Answer>(question: ((args: z.output<Parameters>) => Answer) | undefined) =>
     question &&
     ((args: unknown) => {
-      const parsed = parse(args);
+      const parsed = parameters.safeParse(normal(args));
       return parsed.success ? question(parsed.data) : null;
     });
   return {
@@ -86,11 +85,9 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
     orderedBy: ifValid(definition.orderedBy),
     async execute(args, call = {}) {
       call.signal?.throwIfAborted();
-      const parsed = parse(args);
-      if (!parsed.success) {
-        const cause = new InvalidArguments(parsed.error, name);
-        throw invalidInput(argumentErrorText(cause, args, null), cause);
-      }
+      const given = normal(args);
+      const parsed = parameters.safeParse(given);
+      if (!parsed.success) throw invalidInput(faultsOf(parsed.error, given), parsed.error);
       return await definition.run(parsed.data, call);
     },
   };
@@ -98,18 +95,11 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
 
 /** Parses the JSON text in which a model sends its arguments. */
 export function parseArguments(text: string): unknown {
-  const json = withoutMark(text);
   try {
-    return JSON.parse(json);
+    return JSON.parse(withoutMark(text));
   } catch (cause) {
-    throw invalidInput(syntaxErrorText(json) ?? String(cause), cause);
+    throw invalidInput(String(cause), cause);
   }
-}
-
-/** Adds the position in the model's JSON to an error about arguments. Returns other errors as they are. */
-export function withPosition(error: unknown, json: string): unknown {
-  if (!isBrigError(error, "tool.invalid-input") || !(error.cause instanceof InvalidArguments)) return error;
-  return invalidInput(argumentErrorText(error.cause, null, withoutMark(json)), error.cause);
 }
 
 /** Renames aliases; the real name wins. Null counts as absent, since models send it for that. */
@@ -121,6 +111,16 @@ function normalise(args: unknown, aliases: ParameterAliases): unknown {
     return typeof alias === "object" ? [alias.parameter, alias.convert(value)] : [alias ?? key, value];
   });
   return { ...Object.fromEntries(renamed), ...Object.fromEntries(given) };
+}
+
+/** All that is wrong with arguments, in one line. Models know the words for what is missing from Codex. */
+function faultsOf({ issues }: z.ZodError, args: unknown): string {
+  const faults = issues.map(({ path, message }) => {
+    const value = path.reduce<unknown>((parent, key) => Object(parent)[key], args);
+    if (path.length > 0 && value === undefined) return `missing field \`${String(path.at(-1))}\``;
+    return path.length === 0 ? message : `\`${path.map(String).join(".")}\`: ${message}`;
+  });
+  return faults.join("; ");
 }
 
 function invalidInput(reason: string, cause: unknown): BrigError {

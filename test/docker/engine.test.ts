@@ -14,7 +14,7 @@ const made: string[] = [];
 
 beforeAll(async () => {
   engine = await testEngine();
-  ({ base } = await ensureImages(engine, { names: ["base"], mayInstall: true }));
+  ({ base } = await ensureImages(engine, { names: ["base"] }));
 });
 
 afterEach(async () => {

@@ -524,7 +524,7 @@ describe("brig tool", () => {
     [
       "arguments that do not fit",
       ["shell", '{"command":5}'],
-      "invalid type: integer `5`, expected a sequence",
+      "`command`: Invalid input: expected array, received number",
     ],
   ])("refuses %s with 2", async (_name, args, complaint) => {
     const { exitCode, stdout, stderr } = await brigHere(["tool", ...args], { cwd: workspace });

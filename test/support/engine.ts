@@ -5,6 +5,8 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { StartedTestContainer } from "testcontainers";
+// @ts-expect-error -- a plain script without types
+import { provideDebian } from "../../scripts/setup/debian-image.js";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/engine-types.js";
@@ -47,7 +49,7 @@ export async function harmedEngine({
   disk?: string;
 } = {}): Promise<HarmedEngine> {
   const outer = await testEngine();
-  const built = await ensureImages(outer, { names: ["engine", ...images], mayInstall: true });
+  const built = await ensureImages(outer, { names: ["engine", ...images], provideParent: provideDebian });
   const directory = await mkdtemp(join(tmpdir(), "brig-engine-"));
   const runtimeFlags = await writeRuntimes(directory, runtimes);
   const container = await startContainer(built.engine, {

@@ -134,7 +134,7 @@ export const playedSettings: BatchSettings = {
   limits: {
     agentTimeoutSec: null,
     timeoutMultiplier: null,
-    timeoutExtension: null,
+    timeoutExtension: 0,
     maxTurns: null,
     maxTokens: null,
     maxCostUsd: null,

@@ -45,7 +45,7 @@ const runtime = fileURLToPath(new URL("../fixtures/runc-within-limits.cjs", impo
 /** Starts Podman's service with a storage of its own, and copies these images of brig into it. */
 export async function podmanEngine(images: readonly ImageName[]): Promise<PodmanEngine> {
   const outer = await testEngine();
-  const tags = await ensureImages(outer, { names: [...images], mayInstall: true });
+  const tags = await ensureImages(outer, { names: [...images] });
   const directory = await mkdtemp(join(tmpdir(), "brig-podman-"));
   for (const name of ["root", "run"]) await mkdir(join(directory, name));
   const socket = join(directory, "podman.sock");

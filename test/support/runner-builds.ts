@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+// @ts-expect-error -- a plain script without types
+import { provideDebian } from "../../scripts/setup/debian-image.js";
 import { packTar, type TarFile } from "../../src/docker/calls/tar.js";
 import type { Engine } from "../../src/docker/engine-types.js";
 import { isBrigError } from "../../src/errors.js";
@@ -8,7 +10,6 @@ import { completeFiles, readBuildContext } from "../../src/images/build-context.
 import type { ImageDefinition } from "../../src/images/definition.js";
 import { withLock } from "../../src/images/lock.js";
 import { ripgrepFile } from "../../src/images/npm-packages.js";
-import { provideParent } from "../../src/images/parent/parent.js";
 import { ensureToolboxVolume } from "../../src/images/toolbox-volume.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
@@ -54,7 +55,7 @@ async function buildRunner(
     await engine.buildImage(packTar([...(await completeFiles(context)), ...files]), {
       tag,
       dockerfile: `runner/test/${name}/Dockerfile`,
-      buildArgs: { PARENT: await provideParent(engine, { arch, mayInstall: true }) },
+      buildArgs: { PARENT: await provideDebian(engine, { arch }) },
       labels: { "brig.image": `test-runner-${name}` },
     });
   });

@@ -41,7 +41,7 @@ export async function startRunnerContainer(
   const token = randomBytes(32);
   const watched = await toolboxUnderTest();
   const toolbox = watched === undefined ? await requireToolbox(engine) : await toolboxIn(engine, watched);
-  const { base } = await ensureImages(engine, { names: ["base"], mayInstall: true });
+  const { base } = await ensureImages(engine, { names: ["base"] });
   const program = `${TOOLBOX_PATH}/runner`;
   const hash = createHash("sha256").update(token).digest("hex");
   const toolboxMount = {

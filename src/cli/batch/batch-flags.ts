@@ -99,7 +99,7 @@ export function addBatchOptions(command: Command): Command {
     .addOption(
       option(
         "--timeout-extension <share>",
-        "extend a time limit by at most this share of it while others hold the processors; 0 for never (default: 1)",
+        "extend a time limit by at most this share of it while others hold the processors (default: 0)",
         notNegative,
       ),
     )

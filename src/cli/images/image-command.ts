@@ -75,7 +75,6 @@ async function buildImages(names: ImageName[], context: CliContext): Promise<voi
       names,
       onProgress: progress.step,
       signal,
-      mayInstall: !environment.forbidsInstall,
       brigHome: environment.brigHome,
     });
     if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox, environment.brigHome);

@@ -45,8 +45,8 @@ export interface AttemptLimits {
   /** Multiply the task's own times. Default 1. */
   timeoutMultiplier?: number | undefined;
   /**
-   * Most by which a time limit is extended for time in which others held the processors, as a share of the limit. 0 for
-   * never. Default 1.
+   * Most by which a time limit is extended for time in which others held the processors, as a share of the limit. Default 0:
+   * never.
    */
   timeoutExtension?: number | undefined;
   maxTurns?: number | undefined;

@@ -17,7 +17,12 @@ export const batchSettingsSchema = z.strictObject({
     .strictObject({
       agentTimeoutSec: limit,
       timeoutMultiplier: limit,
-      timeoutExtension: z.number().min(0).nullable().default(null),
+      // Older versions wrote null for the default.
+      timeoutExtension: z
+        .number()
+        .min(0)
+        .nullish()
+        .transform((share) => share ?? 0),
       maxTurns: limit,
       maxTokens: limit,
       maxCostUsd: limit,

@@ -11,10 +11,8 @@ export interface TimeAllowed {
   maxExtensionMs: number;
 }
 
-/** How far a limit is extended at most, as a share of it. */
-const DEFAULT_EXTENSION = 1;
-
-export function timeAllowed(limitSec: number | null, extension = DEFAULT_EXTENSION): TimeAllowed {
+/** `extension`: how far the limit is extended at most, as a share of it. */
+export function timeAllowed(limitSec: number | null, extension = 0): TimeAllowed {
   return {
     limitMs: limitSec === null ? null : limitSec * 1000,
     maxExtensionMs: (limitSec ?? 0) * 1000 * extension,
@@ -36,7 +34,7 @@ const INTERVAL_MS = 1000;
 /** A container that does not answer must not get time by that. */
 const ANSWER_MS = 1000;
 
-/** A time limit for work in a container, which goes on for as long as others kept the container from its processors. */
+/** A time limit for work in a container. It can be extended by the time for which others kept the container from its processors. */
 export class ExtendedLimit implements Disposable {
   readonly #over = new AbortController();
   readonly #ended = new AbortController();

@@ -16,7 +16,7 @@ const gone = new BrigError("the container ended", { code: "sandbox.gone", reason
 
 beforeAll(async () => {
   engine = await testEngine();
-  ({ base } = await ensureImages(engine, { names: ["base"], mayInstall: true }));
+  ({ base } = await ensureImages(engine, { names: ["base"] }));
 });
 afterEach(async () => {
   for (const id of made.splice(0)) await engine.removeContainer(id);

@@ -23,7 +23,7 @@ let salt: string;
 
 beforeAll(async () => {
   engine = await testEngine();
-  ({ base } = await ensureImages(engine, { names: ["base"], mayInstall: true }));
+  ({ base } = await ensureImages(engine, { names: ["base"] }));
 });
 beforeEach(async () => {
   salt = randomBytes(8).toString("hex");

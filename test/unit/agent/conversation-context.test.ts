@@ -55,23 +55,17 @@ describe("the second turn's request", () => {
 describe("a resumed conversation", () => {
   const initialItems = [textMessage("user", "earlier")];
 
-  it.each(["sentContext", "toldContext"] as const)(
-    "tells only what is different from what its items tell, given as %s",
-    async (option) => {
-      const context = sentContext(
-        { ...setting, network: { kind: "full" } },
-        new Date("2026-11-05T09:00:00Z"),
-      );
-      await using opened = await open([ok], { initialItems, [option]: context });
-      await opened.conversation.runTurn({ prompt: "go on" });
-      expect(opened.said(0)).toEqual([
-        "user: earlier",
-        expect.stringMatching(/^developer: <permissions instructions>[\s\S]*Network access is restricted/),
-        'user: <environment_context>\n  <network enabled="false" />\n</environment_context>',
-        "user: go on",
-      ]);
-    },
-  );
+  it("tells only what is different from what its items tell", async () => {
+    const context = sentContext({ ...setting, network: { kind: "full" } }, new Date("2026-11-05T09:00:00Z"));
+    await using opened = await open([ok], { initialItems, sentContext: context });
+    await opened.conversation.runTurn({ prompt: "go on" });
+    expect(opened.said(0)).toEqual([
+      "user: earlier",
+      expect.stringMatching(/^developer: <permissions instructions>[\s\S]*Network access is restricted/),
+      'user: <environment_context>\n  <network enabled="false" />\n</environment_context>',
+      "user: go on",
+    ]);
+  });
 
   it("tells everything where nobody knows what its items tell", async () => {
     await using opened = await open([ok], { initialItems });

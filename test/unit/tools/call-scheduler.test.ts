@@ -149,12 +149,7 @@ describe("the output of a call", () => {
     ["nope", "{}", "function", "unsupported call: nope"],
     ["nope", "text", "custom", "unsupported custom tool call: nope"],
     ["shell", "text", "custom", "tool shell invoked with incompatible payload"],
-    [
-      "shell",
-      "{}",
-      "function",
-      "failed to parse function arguments: missing field `command` at line 1 column 2",
-    ],
+    ["shell", "{}", "function", "failed to parse function arguments: missing field `command`"],
   ] as const)("of %s with %j as a %s call is %j", async (name, input, kind, content) => {
     expect(await run(name, input, kind)).toMatchObject({ content, success: false });
   });
@@ -219,7 +214,7 @@ describe("the output of a call", () => {
       kind: "function",
       input: "\ufeff{}",
     });
-    expect(wrong.content).toBe("failed to parse function arguments: missing field `cmd` at line 1 column 2");
+    expect(wrong.content).toBe("failed to parse function arguments: missing field `cmd`");
   });
 
   it("counts only from when the sandbox is ready", async () => {

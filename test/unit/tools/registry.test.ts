@@ -120,11 +120,11 @@ describe("createToolRegistry", () => {
 
   it.each([
     [{}, "missing field `command`"],
-    [{ command: null }, "invalid type: null, expected a sequence"],
-    [{ command: "ls" }, 'invalid type: string "ls", expected a sequence'],
-    [{ command: ["ls", 1] }, "invalid type: integer `1`, expected a string"],
-    [{ command: ["ls"], timeout_ms: -1 }, "invalid value: integer `-1`, expected u64"],
-    ["ls", 'invalid type: string "ls", expected struct ShellArgs'],
+    [{ command: null }, "missing field `command`"],
+    [{ command: "ls" }, "`command`: Invalid input: expected array, received string"],
+    [{ command: ["ls", 1] }, "`command.1`: Invalid input: expected string, received number"],
+    [{ command: ["ls"], timeout_ms: -1 }, "`timeout_ms`: Too small: expected number to be >=0"],
+    ["ls", "Invalid input: expected object, received string"],
   ])("refuses the arguments %j with tool.invalid-input", async (args, reason) => {
     expect(await failureOf(tools.get("shell" as string).execute(args))).toEqual({
       code: "tool.invalid-input",

@@ -256,6 +256,18 @@ describe("the same run again", () => {
     expect(stop).toBeNull();
   });
 
+  it("takes over the run of an older version, which wrote null for the default extension", async () => {
+    const folder = await temporaryFolder();
+    await run(folder);
+    const file = join(folder, "batch.json");
+    const batch = JSON.parse(await readFile(file, "utf8"));
+    batch.settings.limits.timeoutExtension = null;
+    await writeFile(file, JSON.stringify(batch));
+    expect((await run(folder)).started).toEqual([]);
+    const settings = { ...playedSettings, limits: { ...playedSettings.limits, timeoutExtension: 1 } };
+    await expect(run(folder, { settings })).rejects.toThrow("limits.timeoutExtension: 0 → 1");
+  });
+
   const allowed = { allowsChanges: true, retriesInfrastructure: false, scoresUnscored: false };
 
   it("sets aside what a changed task gave, if that is allowed", async () => {

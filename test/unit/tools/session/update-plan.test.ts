@@ -32,11 +32,11 @@ describe("update_plan", () => {
 
   it.each([
     [{}, "missing field `plan`"],
-    [{ plan, mood: "good" }, "unknown field `mood`"],
-    [{ plan: [{ ...plan[0], note: "x" }] }, "unknown field `note`"],
+    [{ plan, mood: "good" }, 'Unrecognized key: "mood"'],
+    [{ plan: [{ ...plan[0], note: "x" }] }, '`plan.0`: Unrecognized key: "note"'],
     [
       { plan: [{ step: "x", status: "done" }] },
-      "unknown variant `done`, expected one of `pending`, `in_progress`, `completed`",
+      '`plan.0.status`: Invalid option: expected one of "pending"|"in_progress"|"completed"',
     ],
     [{ plan: [{ status: "pending" }] }, "missing field `step`"],
   ])("refuses %j", async (args, reason) => {

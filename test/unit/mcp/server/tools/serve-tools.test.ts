@@ -132,7 +132,7 @@ describe("the tools of a client with a session", () => {
     await using tools = await openTools();
     const wrong = await tools.client.callTool({ name: "read_file", arguments: { file_path: 7 } });
     expect(wrong).toMatchObject({ isError: true });
-    expect(textOf(wrong)).toContain("expected a string");
+    expect(textOf(wrong)).toContain("expected string");
     const missing = await tools.client.callTool({ name: "read_file" });
     expect(missing.isError).toBe(true);
     await expect(tools.client.callTool({ name: "update_plan", arguments: {} })).rejects.toMatchObject({
