@@ -17,12 +17,12 @@ export const batchSettingsSchema = z.strictObject({
     .strictObject({
       agentTimeoutSec: limit,
       timeoutMultiplier: limit,
-      // Older versions wrote null for the default.
+      // Older versions wrote null for their default, which was 1, and still older ones never extended a limit.
       timeoutExtension: z
         .number()
         .min(0)
         .nullish()
-        .transform((share) => share ?? 0),
+        .transform((share) => (share === null ? 1 : (share ?? 0))),
       maxTurns: limit,
       maxTokens: limit,
       maxCostUsd: limit,

@@ -256,16 +256,16 @@ describe("the same run again", () => {
     expect(stop).toBeNull();
   });
 
-  it("takes over the run of an older version, which wrote null for the default extension", async () => {
+  it("goes on with the run of an older version as that one extended limits, and refuses to mix them", async () => {
     const folder = await temporaryFolder();
     await run(folder);
     const file = join(folder, "batch.json");
     const batch = JSON.parse(await readFile(file, "utf8"));
     batch.settings.limits.timeoutExtension = null;
     await writeFile(file, JSON.stringify(batch));
-    expect((await run(folder)).started).toEqual([]);
+    await expect(run(folder)).rejects.toThrow("limits.timeoutExtension: 1 → 0");
     const settings = { ...playedSettings, limits: { ...playedSettings.limits, timeoutExtension: 1 } };
-    await expect(run(folder, { settings })).rejects.toThrow("limits.timeoutExtension: 0 → 1");
+    expect((await run(folder, { settings })).started).toEqual([]);
   });
 
   const allowed = { allowsChanges: true, retriesInfrastructure: false, scoresUnscored: false };
