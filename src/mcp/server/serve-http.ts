@@ -1,9 +1,12 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
+import type { HttpBindings } from "@hono/node-server";
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
+import type { Hono } from "hono";
 import { listenOnLoopback } from "../../service/loopback.js";
+import { endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.js";
-import { type HttpRefusal, MCP_PATH, refusalOf, sendRefusal } from "./http-refusal.js";
+import { type HttpRefusal, MCP_PATH, originRefusal, refusalOf, refusalResponse } from "./http-refusal.js";
 import { HttpSessions } from "./http-sessions.js";
 import { parseValue } from "./incoming-message.js";
 import {
@@ -14,7 +17,6 @@ import {
   type OpenClient,
   type ServedClient,
 } from "./served-client.js";
-import { readBody, sendResponse, webRequest } from "./web-exchange.js";
 
 export interface HttpService {
   /** 0: any free port. */
@@ -29,26 +31,21 @@ export interface HttpService {
   limits?: Partial<HttpLimits>;
 }
 
-/** When the service ends, how long the rest of the answers may take to reach the clients. */
-const LAST_ANSWERS_MS = 1000;
-
 /**
  * Serves any number of clients on loopback until the signal aborts. Rejects with the signal's reason once
  * everything that the clients started has ended.
  */
 export async function serveHttp({ port, signal, onListening, ...service }: HttpService): Promise<never> {
   const limits = { ...defaultHttpLimits, ...service.limits };
+  const { maxConnections, headMs, requestMs, unreadMs } = limits;
   const clients = new HttpClients({ ...service, limits });
-  const server = createServer(
-    {
-      headersTimeout: limits.headMs,
-      requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: Math.min(1000, limits.headMs),
-      keepAliveTimeout: limits.headMs,
-    },
-    (request, response) => void clients.serve(request, response),
-  );
-  server.maxConnections = limits.maxConnections;
+  const server = openWebServer(clients.app(), {
+    ...{ maxConnections, unreadMs },
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(1000, headMs),
+    keepAliveTimeout: headMs,
+  });
   try {
     onListening(`http://${await listenOnLoopback(server, port)}${MCP_PATH}`);
     if (!signal.aborted) await once(signal, "abort");
@@ -64,22 +61,8 @@ export async function serveHttp({ port, signal, onListening, ...service }: HttpS
   }
 }
 
-/**
- * Stops listening. Resolves when all connections have ended; they get a moment to send what they have begun
- * to send.
- */
-async function endOf(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, "close");
-  server.close();
-  const timer = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
-  await closed;
-  clearTimeout(timer);
-}
-
 class HttpClients {
   readonly #token: string;
-  readonly #limits: HttpLimits;
   readonly #openClient: OpenClient;
   readonly #sessions: HttpSessions;
   readonly #handler = createMcpHandler(() => this.#everyone().createServer(), { legacy: "reject" });
@@ -93,15 +76,27 @@ class HttpClients {
     limits,
   }: Pick<HttpService, "token" | "openClient"> & { limits: HttpLimits }) {
     this.#token = token;
-    this.#limits = limits;
     this.#openClient = openClient;
     this.#sessions = new HttpSessions(openClient, limits);
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on("error", () => undefined);
-    const refusal = refusalOf(request, this.#token) ?? (await this.#answer(request, response));
-    if (refusal !== null && !response.headersSent) sendRefusal(response, refusal);
+  app(): Hono<Served> {
+    const app = openApp();
+    app.use(async ({ env: { incoming } }, next) => {
+      const refusal = originRefusal(incoming);
+      return refusal === null ? await next() : refusalResponse(refusal, incoming);
+    });
+    app.all(MCP_PATH, async ({ req, env }) => {
+      const answer = refusalOf(env.incoming, this.#token) ?? (await this.#answer(req.raw, env));
+      return answer instanceof Response ? answer : refusalResponse(answer, env.incoming);
+    });
+    app.notFound(({ env: { incoming } }) =>
+      refusalResponse({ status: 404, reason: `only ${MCP_PATH} is served` }, incoming),
+    );
+    app.onError((_, { env: { incoming } }) =>
+      refusalResponse({ status: 500, reason: "the request could not be answered" }, incoming),
+    );
+    return app;
   }
 
   async close(): Promise<void> {
@@ -113,66 +108,32 @@ class HttpClients {
     await this.#shared?.close();
   }
 
-  /**
-   * Answers a request that has the right token. Resolves to null, or to a refusal that is still to be sent.
-   */
-  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<HttpRefusal | null> {
-    let bytes = 0;
-    const hasRoom = (more: number) => {
-      bytes += more;
-      this.#unansweredBytes += more;
+  /** Answers a request that has the right token. What it has counts until its answer is sent. */
+  async #answer(request: Request, { incoming, outgoing }: HttpBindings): Promise<Response | HttpRefusal> {
+    const closed = new Promise((resolve) => outgoing.once("close", resolve));
+    const hasRoom = (bytes: number) => {
+      this.#unansweredBytes += bytes;
+      void closed.then(() => {
+        this.#unansweredBytes -= bytes;
+      });
       return this.#unansweredBytes <= MAX_UNANSWERED_BYTES;
     };
-    try {
-      const read = await bodyOf(incoming, hasRoom);
-      if (read.kind === "refused") return read.refusal;
-      return await this.#counted(read.body, () => this.#serveClient(incoming, response, read.body));
-    } catch {
-      return { status: 500, reason: "the request could not be answered" };
-    } finally {
-      this.#unansweredBytes -= bytes;
-    }
-  }
-
-  async #counted(body: unknown, serve: () => Promise<HttpRefusal | null>): Promise<HttpRefusal | null> {
+    const read = await bodyOf(incoming, hasRoom);
+    if (read.kind === "refused") return read.refusal;
+    const { body } = read;
     const requests = Array.isArray(body) ? body.length : 1;
     if (this.#unanswered + requests > MAX_UNANSWERED)
       return { status: 503, reason: `${MAX_UNANSWERED} requests wait for their answers already` };
     this.#unanswered += requests;
-    try {
-      return await serve();
-    } finally {
+    void closed.then(() => {
       this.#unanswered -= requests;
-    }
-  }
-
-  async #serveClient(
-    incoming: IncomingMessage,
-    response: ServerResponse,
-    body: unknown,
-  ): Promise<HttpRefusal | null> {
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
-    if (response.closed) gone.abort();
-    const request = webRequest(incoming, { url: `http://localhost${MCP_PATH}`, signal: gone.signal });
-    if (await isLegacyRequest(request, body)) return await this.#serveSession(request, response, body);
-    await sendResponse(await this.#handler.fetch(request, { parsedBody: body }), response, this.#limits);
-    return null;
-  }
-
-  async #serveSession(
-    request: Request,
-    response: ServerResponse,
-    body: unknown,
-  ): Promise<HttpRefusal | null> {
+    });
+    if (!(await isLegacyRequest(request, body)))
+      return await this.#handler.fetch(request, { parsedBody: body });
     const answered = await this.#sessions.answer(request, body);
     if (answered.kind === "refused") return answered.refusal;
-    try {
-      await sendResponse(answered.answer, response, this.#limits);
-    } finally {
-      answered.done();
-    }
-    return null;
+    void closed.then(answered.done);
+    return answered.answer;
   }
 
   #everyone(): ServedClient {
@@ -181,21 +142,31 @@ class HttpClients {
   }
 }
 
-/** The parsed body of a POST. */
+/**
+ * The parsed body of a POST. It is refused if `hasRoom` returns false for the length of a piece that has arrived.
+ * Rejects if the client disconnects.
+ */
 async function bodyOf(
   request: IncomingMessage,
   hasRoom: (moreBytes: number) => boolean,
 ): Promise<{ kind: "body"; body: unknown } | { kind: "refused"; refusal: HttpRefusal }> {
   if (request.method !== "POST") return { kind: "body", body: undefined };
-  const read = await readBody(request, { maxBytes: MAX_MESSAGE_BYTES, hasRoom });
-  if (read.kind === "too-long")
-    return refused({ status: 413, reason: `a request may have at most ${MAX_MESSAGE_BYTES} bytes` });
-  if (read.kind === "no-room")
-    return refused({
-      status: 503,
-      reason: `requests of more than ${MAX_UNANSWERED_BYTES} bytes would wait for their answers`,
-    });
-  const parsed = parseValue(read.text);
+  const tooLong = { status: 413, reason: `a request may have at most ${MAX_MESSAGE_BYTES} bytes` };
+  if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return refused(tooLong);
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  // Leaving this loop early must not close the connection, because the client has yet to receive the refusal.
+  for await (const piece of request.iterator({ destroyOnReturn: false })) {
+    bytes += piece.length;
+    if (bytes > MAX_MESSAGE_BYTES) return refused(tooLong);
+    if (!hasRoom(piece.length))
+      return refused({
+        status: 503,
+        reason: `requests of more than ${MAX_UNANSWERED_BYTES} bytes would wait for their answers`,
+      });
+    pieces.push(piece);
+  }
+  const parsed = parseValue(Buffer.concat(pieces).toString());
   if (parsed.kind === "invalid") return refused({ status: 400, ...parsed });
   return { kind: "body", body: parsed.value };
 }

@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import type { Context, Hono } from "hono";
 import { hasToken } from "../../service/bearer-token.js";
 import { isLoopbackHost, isLoopbackUrl, listenOnLoopback } from "../../service/loopback.js";
+import { openApp, openWebServer, type Served } from "../../service/web-server.js";
 import { liveLimits } from "./attempt-detail.js";
 import { type PageAsset, pageEnd, pagePolicy, pageStart } from "./page-html.js";
 import type { RunFolder } from "./run-folder.js";
@@ -23,16 +24,9 @@ export interface ViewService {
 const MAX_ROWS_AT_ONCE = 5000;
 const MAX_CONNECTIONS = 64;
 
-type Answer =
-  | { kind: "json"; value: unknown }
-  | { kind: "page" }
-  | { kind: "refused"; status: number; reason: string };
-
 /** Serves the page on loopback until the signal aborts, which is how everybody ends it: it then resolves. */
 export async function serveView({ port, signal, onListening, ...service }: ViewService): Promise<void> {
-  const site = new ViewSite(service);
-  const server = createServer((request, response) => void site.serve(request, response));
-  server.maxConnections = MAX_CONNECTIONS;
+  const server = openWebServer(new ViewSite(service).app(), { maxConnections: MAX_CONNECTIONS });
   try {
     onListening(`http://${await listenOnLoopback(server, port)}/#token=${service.token}`);
     if (!signal.aborted) await once(signal, "abort");
@@ -55,69 +49,62 @@ class ViewSite {
     this.#token = token;
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on("error", () => undefined);
-    request.resume();
-    try {
-      this.#send(response, await this.#answer(request));
-    } catch {
-      this.#send(response, { kind: "refused", status: 500, reason: "the run cannot be read" });
-    }
-  }
-
-  async #answer({ method, url = "", headers }: IncomingMessage): Promise<Answer> {
-    // A hostile site can let its name resolve to 127.0.0.1 (DNS rebinding). The Host header then has the site's name.
-    if (!isLoopbackHost(headers.host)) return refused(403, "the Host header names another machine");
-    if (!comesFromHere(headers.origin, headers.host)) return refused(403, "other pages are not served");
-    if (method !== "GET") return refused(405, "only GET is served");
-    const [pathname = "", query = ""] = url.split("?", 2);
-    if (pathname === "/") return { kind: "page" };
+  app(): Hono<Served> {
+    const app = openApp();
+    app.use(async (c, next) => {
+      for (const [name, value] of Object.entries(commonHeaders)) c.header(name, value);
+      const { headers } = c.env.incoming;
+      // A hostile site can let its name resolve to 127.0.0.1 (DNS rebinding). The Host header then has the site's name.
+      if (!isLoopbackHost(headers.host)) return refused(c, 403, "the Host header names another machine");
+      if (!comesFromHere(headers.origin, headers.host)) return refused(c, 403, "other pages are not served");
+      return c.req.method === "GET" ? await next() : refused(c, 405, "only GET is served");
+    });
+    app.get("/", (c) => {
+      const policy = `${pagePolicy(this.#asset, { connects: true })}; frame-ancestors 'none'`;
+      const page = pageStart(this.#asset, { connects: true }) + pageEnd(this.#asset);
+      const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
+      return c.body(page, 200, headers);
+    });
     // The page itself holds nothing of the run, and everything else needs the token.
-    if (!hasToken(headers, this.#token)) return refused(401, "the token is missing or wrong");
-    if (pathname === "/api/runs") return { kind: "json", value: { runs: this.#folders.length } };
-    const path = /^\/api\/runs\/([01])\/(changes|attempts\/([0-9]{1,7}))$/.exec(pathname);
-    const folder = this.#folders[Number(path?.[1] ?? Number.NaN)];
-    if (folder === undefined) return refused(404, "there is nothing at this address");
-    if (path?.[2] === "changes")
-      return { kind: "json", value: await this.#changes(folder, new URLSearchParams(query)) };
-    if (new URLSearchParams(query).get("generation") !== String(folder.index.generation))
-      return refused(409, "the results were written anew");
-    const detail = folder.detail(Number(path?.[3]), liveLimits);
-    return detail === null ? refused(404, "there is no such attempt") : { kind: "json", value: detail };
+    app.use(async (c, next) =>
+      hasToken(c.env.incoming.headers, this.#token)
+        ? await next()
+        : refused(c, 401, "the token is missing or wrong"),
+    );
+    app.get("/api/runs", (c) => c.json({ runs: this.#folders.length }));
+    app.get("/api/runs/:run{[01]}/changes", async (c) => {
+      const folder = this.#folders[Number(c.req.param("run"))];
+      return folder === undefined ? notFound(c) : c.json(await this.#changes(folder, c.req.query()));
+    });
+    app.get("/api/runs/:run{[01]}/attempts/:attempt{[0-9]{1,7}}", (c) => {
+      const folder = this.#folders[Number(c.req.param("run"))];
+      if (folder === undefined) return notFound(c);
+      if (c.req.query("generation") !== String(folder.index.generation))
+        return refused(c, 409, "the results were written anew");
+      const detail = folder.detail(Number(c.req.param("attempt")), liveLimits);
+      return detail === null ? refused(c, 404, "there is no such attempt") : c.json(detail);
+    });
+    app.notFound(notFound);
+    app.onError((_, c) => refused(c, 500, "the run cannot be read"));
+    return app;
   }
 
-  async #changes(folder: RunFolder, asked: URLSearchParams): Promise<RunChanges> {
+  async #changes(folder: RunFolder, asked: Record<string, string>): Promise<RunChanges> {
     const before = this.#refreshed;
     const refreshed = before.then(() => folder.index.refresh());
     this.#refreshed = refreshed.catch(() => undefined);
     await refreshed;
     const { generation, unreadableLines } = folder.index;
-    const since = asked.get("generation") === String(generation) ? Number(asked.get("since")) : 0;
+    const since = asked.generation === String(generation) ? Number(asked.since ?? 0) : 0;
     const from = Number.isSafeInteger(since) && since >= 0 ? since : 0;
     const { rows, seq } = folder.index.changes(from, MAX_ROWS_AT_ONCE);
     const hasMore = seq < folder.index.seq;
     const header = from === 0 ? folder.header() : null;
     return { header, generation, seq, rows, hasMore, unreadableLines };
   }
-
-  #send(response: ServerResponse, answer: Answer): void {
-    if (response.headersSent) return;
-    if (answer.kind === "page") {
-      const policy = `${pagePolicy(this.#asset, { connects: true })}; frame-ancestors 'none'`;
-      const page = pageStart(this.#asset, { connects: true }) + pageEnd(this.#asset);
-      const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
-      response.writeHead(200, { ...commonHeaders, ...headers }).end(page);
-      return;
-    }
-    const [status, value] =
-      answer.kind === "json" ? [200, answer.value] : [answer.status, { error: answer.reason }];
-    response
-      .writeHead(status, { ...commonHeaders, "content-type": "application/json" })
-      .end(JSON.stringify(value));
-  }
 }
 
-const commonHeaders: OutgoingHttpHeaders = {
+const commonHeaders = {
   "cache-control": "no-store",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
@@ -130,6 +117,10 @@ function comesFromHere(origin: string | undefined, host: string | undefined): bo
   return origin === undefined || (isLoopbackUrl(origin) && new URL(origin).host === host);
 }
 
-function refused(status: number, reason: string): Answer {
-  return { kind: "refused", status, reason };
+function notFound(c: Context): Response {
+  return refused(c, 404, "there is nothing at this address");
+}
+
+function refused(c: Context, status: 401 | 403 | 404 | 405 | 409 | 500, reason: string): Response {
+  return c.json({ error: reason }, status);
 }

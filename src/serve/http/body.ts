@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { formatBytes } from "../../lib/bytes.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
+import type { Route } from "../wire/routes.js";
 import { MAX_FILE_BYTES } from "../wire/sandbox-schemas.js";
 import { takePieces } from "../wire/take-pieces.js";
 import type { MemoryShare } from "./memory-budget.js";
@@ -11,17 +12,13 @@ const MAX_JSON_BYTES = 16 * 1024 * 1024;
 /** The text of a body, and what is made of it. */
 const JSON_COPIES = 2;
 
-export interface BodyUse<T> {
-  schema: z.ZodType | "bytes";
-  memory: MemoryShare;
-  use: (body: unknown) => Promise<T>;
-}
-
-/**
- * Calls `use` with the parsed body. Errors: refusals with 400, 413 and 429, those of `use`; the client's if it
- * disconnects.
- */
-export async function withBody<T>(request: IncomingMessage, { schema, memory, use }: BodyUse<T>): Promise<T> {
+/** The parsed body of a request. Errors: refusals with 400, 413 and 429; the client's if it disconnects. */
+export async function readBody(
+  request: IncomingMessage,
+  schema: Route["body"],
+  memory: MemoryShare,
+): Promise<unknown> {
+  if (schema === undefined) return undefined;
   const pieces: Buffer[] = [];
   let bytes = 0;
   const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
@@ -34,7 +31,7 @@ export async function withBody<T>(request: IncomingMessage, { schema, memory, us
     pieces.push(piece);
   });
   const whole = Buffer.concat(pieces.splice(0));
-  return await use(schema === "bytes" ? whole : parsedJson(whole, schema));
+  return schema === "bytes" ? whole : parsedJson(whole, schema);
 }
 
 /** Error: a refusal with 400 that names everything that is wrong. */

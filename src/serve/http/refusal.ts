@@ -39,6 +39,22 @@ export function ending(): Refusal {
   return busy("the service is ending", { status: 503, retrySeconds: RETRY_ELSEWHERE_SECONDS });
 }
 
+const hint = "GET /openapi.json describes all requests";
+
+export function notFound(): Refusal {
+  return new Refusal("there is nothing at this path", { status: 404, code: "serve.unknown", hint });
+}
+
+export function notAllowed(methods: readonly string[]): Refusal {
+  const allow = methods.join(", ");
+  return new Refusal(`this path takes only ${allow}`, {
+    status: 405,
+    code: "usage.invalid",
+    hint,
+    headers: { allow },
+  });
+}
+
 /** What is not here is 500: it is a fault of the service or of its engine. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "exec.bad-cwd": 400,

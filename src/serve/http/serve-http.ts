@@ -1,16 +1,17 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { HttpBindings } from "@hono/node-server";
+import type { Context, Hono } from "hono";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { listenOnLoopback } from "../../service/loopback.js";
-import type { Route, RouteName } from "../wire/routes.js";
-import { parsedAs, withBody } from "./body.js";
+import { endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
+import { type Route, type RouteName, routes } from "../wire/routes.js";
+import { parsedAs, readBody } from "./body.js";
 import type { Answer, Call, Calls } from "./calls.js";
 import { clientOf, refuseOtherSites, type ServedClient } from "./guard.js";
-import { type MatchedRoute, matchRoute } from "./match-route.js";
-import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
-import { ending, refusedAnswer } from "./refusal.js";
-import { sendAnswer, sendRefusal } from "./send-answer.js";
+import type { MemoryBudget } from "./memory-budget.js";
+import { ending, notAllowed, notFound, refusedAnswer } from "./refusal.js";
+import { refusalResponse, responseOf, type SentAnswer } from "./response.js";
 
 export interface HttpService {
   /** 0: any free port. */
@@ -55,24 +56,22 @@ const defaultLimits: HttpLimits = {
 
 /** Between two requests. Longer than the clients of most languages keep a connection, so that they close it first. */
 const KEEP_ALIVE_MS = 75_000;
-/** When the service ends, how long the rest of the answers may take to reach the clients. */
-const LAST_ANSWERS_MS = 1000;
+
+/** In place of `{id}`; no id that is ever given out is another. */
+const ID = ":id{[A-Za-z0-9_-]{1,64}}";
 
 /** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
 export async function serveHttp(service: HttpService): Promise<void> {
   const { port, drain, signal, onListening, settled } = service;
-  const limits = { ...defaultLimits, ...service.limits };
-  const answering = new Answering(service, limits);
-  const server = createServer(
-    {
-      headersTimeout: limits.headMs,
-      requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: Math.min(1000, limits.headMs),
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    },
-    (request, response) => void answering.serve(request, response),
-  );
-  server.maxConnections = limits.maxConnections;
+  const { maxConnections, headMs, requestMs, unreadMs } = { ...defaultLimits, ...service.limits };
+  const answering = new Answering(service);
+  const server = openWebServer(answering.app(), {
+    ...{ maxConnections, unreadMs },
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(1000, headMs),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
   using either = new AnySignal([drain, signal]);
   try {
     onListening(`http://${await listenOnLoopback(server, port)}`);
@@ -93,41 +92,36 @@ async function unlessAborted(signal: AbortSignal, ending: Promise<void> = Promis
   }
 }
 
-/** Connections get a moment to send what they have begun to send. */
-async function endOf(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, "close");
-  server.close();
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
-  await closed;
-  clearTimeout(timer);
-}
-
-interface AnswerOptions {
-  matched: MatchedRoute;
-  query: unknown;
-  client: string;
-  signal: AbortSignal;
-  memory: MemoryShare;
-}
-
 class Answering {
   readonly #service: HttpService;
-  readonly #limits: HttpLimits;
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<unknown>>();
 
-  constructor(service: HttpService, limits: HttpLimits) {
+  constructor(service: HttpService) {
     this.#service = service;
-    this.#limits = limits;
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on("error", () => undefined);
-    const running = this.#serve(request, response);
-    this.#running.add(running);
-    await running;
-    this.#running.delete(running);
+  app(): Hono<Served> {
+    const app = openApp();
+    app.use(async ({ env }, next) => {
+      refuseOtherSites(env.incoming);
+      await next();
+    });
+    for (const [path, methods] of routesByPath())
+      app.all(path.replace("{id}", ID), async (context) => {
+        const name = methods.get(context.req.method);
+        if (name === undefined) throw notAllowed([...methods.keys()]);
+        return await this.#serve(name, context);
+      });
+    app.notFound(() => {
+      throw notFound();
+    });
+    app.onError((error, { env }) => {
+      const answer = refusedAnswer(error);
+      if (answer.status === 500 && !env.outgoing.closed && !this.#service.signal.aborted)
+        this.#service.onFault(error);
+      return refusalResponse(answer, env.incoming);
+    });
+    return app;
   }
 
   /** Resolves when no request is being answered. */
@@ -135,49 +129,37 @@ class Answering {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Keeps what the call has until its answer is sent and nothing of the call goes on. */
+  async #serve(name: RouteName, context: Context<Served>): Promise<Response> {
     const gone = new AbortController();
-    response.once("close", () => {
-      if (!response.writableFinished)
-        gone.abort(new DOMException("the client has disconnected", "AbortError"));
-    });
-    using either = new AnySignal([gone.signal, this.#service.signal]);
-    using memory = this.#service.memory.share();
-    try {
-      refuseOtherSites(request);
-      // Not read as a URL, which would resolve `..` and another host.
-      const [path = "", search = ""] = `${request.url}`.split(/\?(.*)/s);
-      const matched = matchRoute(`${request.method}`, path);
-      const client = matched.route.isOpen === true ? "" : clientOf(request, this.#service.clients);
-      this.#refuseWhileDraining(matched.route);
-      const query = queryOf(new URLSearchParams(search), matched.route);
-      await this.#answer(request, response, { matched, query, client, signal: either.signal, memory });
-    } catch (error) {
-      const answer = refusedAnswer(error);
-      if (answer.status === 500 && !either.signal.aborted) this.#service.onFault(error);
-      sendRefusal(response, answer);
-    }
+    const either = new AnySignal([gone.signal, this.#service.signal]);
+    const memory = this.#service.memory.share();
+    const answered = this.#answer(name, context, { signal: either.signal, memory });
+    const ended = Promise.allSettled([isClosed(context.env, gone), answered.then(({ ended }) => ended)]).then(
+      () => {
+        either[Symbol.dispose]();
+        memory[Symbol.dispose]();
+        this.#running.delete(ended);
+      },
+    );
+    this.#running.add(ended);
+    return (await answered).response;
   }
 
   async #answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { matched, query, client, signal, memory }: AnswerOptions,
-  ): Promise<void> {
-    const { name, route, id } = matched;
-    const { unreadMs } = this.#limits;
-    const reply = async (body: unknown) => {
-      const answer = await this.#call(name, { client, id, query, body, signal, memory });
-      await sendAnswer(response, { status: route.answer.status, answer, unreadMs });
-    };
-    if (route.body === undefined) await reply(undefined);
-    else await withBody(request, { schema: route.body, memory, use: reply });
-  }
-
-  /** The table of routes says that query and body are what this call takes. */
-  async #call(name: RouteName, call: object): Promise<Answer> {
+    name: RouteName,
+    { req, env: { incoming } }: Context<Served>,
+    { signal, memory }: Pick<Call<RouteName>, "signal" | "memory">,
+  ): Promise<SentAnswer> {
+    const route: Route = routes[name];
+    const client = route.isOpen === true ? "" : clientOf(incoming, this.#service.clients);
+    this.#refuseWhileDraining(route);
+    const query = queryOf(req.queries(), route);
+    const body = await readBody(incoming, route.body, memory);
+    // The table of routes says that query and body are what this call takes.
+    const call = { client, id: req.param("id") ?? "", query, body, signal, memory } as Call<RouteName>;
     const answer = this.#service.calls[name] as (call: Call<RouteName>) => Promise<Answer>;
-    return await answer(call as Call<RouteName>);
+    return responseOf(route.answer.status, await answer(call));
   }
 
   #refuseWhileDraining({ begins }: Route): void {
@@ -186,13 +168,23 @@ class Answering {
   }
 }
 
+/** The methods of each path, and what they are called. */
+function routesByPath(): Map<string, Map<string, RouteName>> {
+  const paths = new Map<string, Map<string, RouteName>>();
+  for (const [name, { path, method }] of Object.entries<Route>(routes))
+    paths.set(path, (paths.get(path) ?? new Map()).set(method, name as RouteName));
+  return paths;
+}
+
+/** Resolves when the answer is sent, or the client has gone, for which `gone` is aborted. */
+async function isClosed({ outgoing }: HttpBindings, gone: AbortController): Promise<void> {
+  await new Promise((resolve) => outgoing.once("close", resolve));
+  if (!outgoing.writableFinished) gone.abort(new DOMException("the client has disconnected", "AbortError"));
+}
+
 /** Error: a refusal with 400, also for a parameter that is given twice. */
-function queryOf(parameters: URLSearchParams, { query }: Route): unknown {
+function queryOf(parameters: Record<string, string[]>, { query }: Route): unknown {
   if (query === undefined) return undefined;
-  const values: Record<string, unknown> = {};
-  for (const name of new Set(parameters.keys())) {
-    const all = parameters.getAll(name);
-    values[name] = all.length === 1 ? all[0] : all;
-  }
-  return parsedAs(query, values, "the query");
+  const values = Object.entries(parameters).map(([name, all]) => [name, all.length === 1 ? all[0] : all]);
+  return parsedAs(query, Object.fromEntries(values), "the query");
 }

@@ -3,7 +3,7 @@ import { INITIAL_CREDIT } from "../../sandbox/channel/protocol.js";
 import type { ExecOptions, ExecResult } from "../../sandbox/sandbox-types.js";
 import type { Answer } from "../http/calls.js";
 import type { MemoryShare } from "../http/memory-budget.js";
-import { errorLine } from "../http/send-answer.js";
+import { errorLine } from "../http/response.js";
 import type { ExecLine, execSchema, execStreamSchema, RemoteExecRecord } from "../wire/sandbox-schemas.js";
 import type { InUse } from "./served-sandbox.js";
 

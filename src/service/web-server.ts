@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { createServer, type Server, type ServerOptions, type ServerResponse } from "node:http";
+import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
+import { Hono } from "hono";
+
+/** What an application gets of each request besides the request itself. */
+export interface Served {
+  Bindings: HttpBindings;
+}
+
+export interface WebServerOptions extends ServerOptions {
+  maxConnections: number;
+  /** How long a client may leave an answer unread, in milliseconds. Default: forever. */
+  unreadMs?: number;
+}
+
+/** When a service ends, how long the rest of the answers may take to reach the clients. */
+const LAST_ANSWERS_MS = 1000;
+
+/** An application whose routes match the path as the client has sent it, and not as a URL, which would resolve `..` and another host. */
+export function openApp(): Hono<Served> {
+  return new Hono<Served>({ getPath: (_, options) => `${options?.env?.incoming.url}`.split("?", 1).join() });
+}
+
+export function openWebServer(
+  app: Hono<Served>,
+  { maxConnections, unreadMs, ...options }: WebServerOptions,
+): Server {
+  const answer = async (request: Request, env: HttpBindings) =>
+    inTime(await app.fetch(request, env), env.outgoing, unreadMs);
+  const server = createServer(options, (incoming, outgoing) => {
+    outgoing.on("error", () => undefined);
+    const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
+      ...{ hostname: "localhost", overrideGlobalObjects: false, autoCleanupIncoming: false },
+      // A path or a Host header that makes no URL is refused like any other, which the application reads from `incoming`.
+      errorHandler: (error) =>
+        error instanceof RequestError
+          ? answer(new Request("http://localhost"), { incoming, outgoing })
+          : new Response(null, { status: 500 }),
+    });
+    void listener(incoming, outgoing);
+  });
+  server.maxConnections = maxConnections;
+  return server;
+}
+
+/**
+ * Stops listening. Resolves when all connections have ended; they get a moment to send what they have begun
+ * to send.
+ */
+export async function endOf(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, "close");
+  server.close();
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
+  await closed;
+  clearTimeout(timer);
+}
+
+/** The answer, whose client is disconnected if it reads nothing for so long. */
+function inTime(answer: Response, outgoing: ServerResponse, unreadMs: number | undefined): Response {
+  if (answer.body === null || unreadMs === undefined) return answer;
+  const reader = answer.body.getReader();
+  let timer: NodeJS.Timeout | undefined;
+  outgoing.once("close", () => clearTimeout(timer));
+  // It is asked for the next piece once the client has read enough of those before.
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        clearTimeout(timer);
+        try {
+          const { done, value } = await reader.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch {
+          return void outgoing.destroy();
+        }
+        if (!outgoing.closed) timer = setTimeout(() => outgoing.destroy(), unreadMs);
+      },
+      cancel: async (reason) => await reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, answer);
+}
