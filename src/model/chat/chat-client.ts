@@ -10,7 +10,7 @@ export function createChatClient(options: ModelClientOptions): ModelClient {
   // Endpoints have different names for a model's reasoning, and expect it back under the name that they used.
   let reasoningField = "reasoning";
   return createEndpointClient(options, {
-    path: "/chat/completions",
+    sender: ({ chat }) => chat.completions,
     optionalFields: ["stream_options", "parallel_tool_calls"],
     takesOnlyFunctions: true,
     body: (request) =>

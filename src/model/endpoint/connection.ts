@@ -1,20 +1,22 @@
 import { isBrigError } from "../../errors.js";
-import { readProxies } from "../../lib/proxy/proxies.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
-import { pause } from "../../lib/time/pause.js";
+import { LONGEST_TIMER_MS, pause } from "../../lib/time/pause.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { BrokenResponse } from "../model-client.js";
 import type { ModelProvider } from "../provider.js";
 import { checkHeaders, isHeaderValue, Secrets } from "../secrets.js";
 import { retryDelayMs } from "./backoff.js";
-import { type JsonPost, postJson } from "./http-fetch.js";
+import { reasonOf } from "./exchange.js";
 import { isLoopbackHost } from "./loopback.js";
 import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./model-failure.js";
-import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
+import { type OpenAIClient, openaiClient, type RequestSender } from "./openai-client.js";
+import type { ReadRefusal } from "./refusal.js";
 
 /** Where requests go, and in whose name. */
 export interface ConnectionOptions {
   provider: ModelProvider;
+  /** Sends the requests, with its own address, credentials, headers and proxies. Default: one for the provider. */
+  client?: OpenAIClient | undefined;
   /** Tells the endpoint's cache which requests belong together. */
   threadId: string;
   /** Default: brig. */
@@ -28,7 +30,7 @@ export interface ConnectionOptions {
 }
 
 export interface Route {
-  path: string;
+  sender(client: OpenAIClient): RequestSender;
   /** Fields that are no longer sent once the endpoint has refused them by name; `a.b` is `b` in `a`. */
   optionalFields: readonly string[];
 }
@@ -45,6 +47,7 @@ export class Connection {
   readonly #route: Route;
   readonly #secrets = new Secrets();
   readonly #refusedFields = new Set<string>();
+  #ownClient: Promise<OpenAIClient> | undefined;
 
   constructor(options: ConnectionOptions, route: Route) {
     this.#options = options;
@@ -56,6 +59,8 @@ export class Connection {
 
   /** The text without secrets, shortened. Secrets are removed first: half of one would not be found. */
   redacted(text: string): string {
+    // Some clients get their key only when they send, and get another one later.
+    this.#secrets.addCredentials({ key: this.#options.client?.apiKey ?? "" });
     return this.#secrets.hide(text).slice(0, LONGEST_MESSAGE);
   }
 
@@ -87,25 +92,53 @@ export class Connection {
   }
 
   async #post(body: Body, signal: AbortSignal): Promise<Response | Failed> {
+    const { client, provider } = this.#options;
+    const options = client === undefined ? await this.#ownOptions(signal) : this.#clientOptions();
+    using silence = new TimeLimit(provider.streamIdleTimeoutMs);
+    try {
+      const used = client ?? (await beforeAbort(this.#openClient(), signal));
+      const sent = this.#route
+        .sender(used)
+        .create(body as never, { ...options, maxRetries: 0, signal } as never)
+        .asResponse();
+      const response = await beforeAbort(sent, signal);
+      signal.throwIfAborted();
+      return response;
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = reasonOf(error);
+      // brig itself refuses the answer, and would refuse the next one.
+      if (isBrigError(reason)) throw reason;
+      return this.#failed(reason, { isSilent: silence.isOver });
+    }
+  }
+
+  #openClient(): Promise<OpenAIClient> {
+    this.#ownClient ??= openaiClient(this.#options.provider);
+    return this.#ownClient;
+  }
+
+  /** For brig's own client, whose `fetch` has a limit of its own. These headers replace all that the package would send. */
+  async #ownOptions(signal: AbortSignal) {
     const { provider } = this.#options;
     const credentials = await provider.credentials.headers(signal);
     signal.throwIfAborted();
     this.#secrets.addCredentials(credentials);
     const headers = { ...credentials, ...provider.headers };
     checkHeaders(headers);
-    const sent = exchange(addressOf(provider, this.#route.path), {
-      headers: { ...ownHeaders(this.#options), ...inLowerCase(headers) },
-      body: JSON.stringify(body),
-      signal,
-      silenceMs: provider.streamIdleTimeoutMs,
-      proxies: readProxies(provider.proxyVariables ?? {}),
-    });
-    const outcome = await beforeAbort(sent, signal);
-    signal.throwIfAborted();
-    return outcome.kind === "answered" ? outcome.response : this.#failed(outcome.reason);
+    return {
+      fetchOptions: { headers: { ...ownHeaders(this.#options), ...inLowerCase(headers) } },
+      timeout: LONGEST_TIMER_MS,
+    };
   }
 
-  #failed(reason: ReadRefusal | Error): Failed {
+  #clientOptions() {
+    const { originator, session_id } = ownHeaders(this.#options);
+    const { streamIdleTimeoutMs } = this.#options.provider;
+    return { headers: { originator, session_id }, timeout: Math.min(streamIdleTimeoutMs, LONGEST_TIMER_MS) };
+  }
+
+  #failed(reason: ReadRefusal | Error, { isSilent }: { isSilent: boolean }): Failed {
     if (!(reason instanceof Error)) {
       const hint = reason.hint === undefined ? undefined : this.redacted(reason.hint);
       const refusal = { ...reason, message: this.redacted(reason.message), hint };
@@ -113,7 +146,6 @@ export class Connection {
       return { refusal, failure, isSilent: false, isLocalServerDown: false };
     }
     const { baseUrl, streamIdleTimeoutMs } = this.#options.provider;
-    const isSilent = reason.name === "TimeoutError";
     const first = firstOf(reason);
     const isLocalServerDown =
       "code" in first && first.code === "ECONNREFUSED" && isLoopbackHost(new URL(baseUrl).hostname);
@@ -170,35 +202,6 @@ interface Failed {
   refusal: ReadRefusal | null;
   isSilent: boolean;
   isLocalServerDown: boolean;
-}
-
-type Outcome =
-  | { kind: "answered"; response: Response }
-  /** The endpoint's refusal, or a network error. */
-  | { kind: "unanswered"; reason: ReadRefusal | Error };
-
-/** `silenceMs` limits the time until the response begins, and until all of a refusal has arrived. */
-async function exchange(
-  url: URL,
-  { silenceMs, ...post }: Omit<JsonPost, "silence"> & { silenceMs: number },
-): Promise<Outcome> {
-  using limit = new TimeLimit(silenceMs);
-  try {
-    const response = await postJson(url, { ...post, silence: limit.signal });
-    if (response.ok) return { kind: "answered", response };
-    const reason = readRefusal(response.status, response.headers, await readBody(response));
-    return { kind: "unanswered", reason };
-  } catch (error) {
-    // brig itself refuses the answer, and would refuse the next one.
-    if (isBrigError(error)) throw error;
-    return { kind: "unanswered", reason: error instanceof Error ? error : new Error(String(error)) };
-  }
-}
-
-function addressOf({ baseUrl, query }: ModelProvider, path: string): URL {
-  const url = new URL(baseUrl + (baseUrl.endsWith("/") ? path.slice(1) : path));
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-  return url;
 }
 
 function ownHeaders({ threadId, userAgent = "brig", originator = "brig" }: ConnectionOptions) {

@@ -8,7 +8,7 @@ import { responsesBody } from "./responses-request.js";
 export function createResponsesClient(options: ModelClientOptions): ModelClient {
   const { provider, settings = {} } = options;
   return createEndpointClient(options, {
-    path: "/responses",
+    sender: ({ responses }) => responses,
     optionalFields: [
       "parallel_tool_calls",
       "prompt_cache_key",
