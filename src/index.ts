@@ -40,9 +40,11 @@ export type { Denial } from "./egress/rules/denial.js";
 export type { SigningProblem } from "./egress/rules/signing-problem.js";
 export type { BrigErrorOptions, ErrorCode, FullDisk, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
+export type { ClientProvider, OwnClientOptions } from "./model/create-model-client.js";
 export { createModelClient } from "./model/create-model-client.js";
 export type { ConnectionOptions } from "./model/endpoint/connection.js";
 export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
+export type { OpenAIClient, RequestSender } from "./model/endpoint/openai-client.js";
 export type { OpaqueItem, ResponseItem } from "./model/items.js";
 export type {
   BrokenResponse,

@@ -19,8 +19,7 @@ export interface JsonPost {
 
 /**
  * Sends one request. Node's `fetch` is not used: it gives up after five minutes of silence, whatever is
- * configured, and takes long to load. The first use of `Response` loads it too, so that comes only after the
- * request has been sent. Redirects are not followed: they would send the credentials to another host.
+ * configured. Redirects are not followed: they would send the credentials to another host.
  */
 export async function postJson(
   url: URL,

@@ -14,6 +14,7 @@ export interface OpenAIClient {
   readonly chat: { readonly completions: RequestSender };
 }
 
+/** Sends the requests of one of the two APIs. brig reads the answer itself. */
 export interface RequestSender {
   create(body: never, options: never): { asResponse(): Promise<Response> };
 }
