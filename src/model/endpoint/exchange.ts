@@ -8,7 +8,7 @@ import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
  * Why there is no answer: the endpoint's refusal, or an error. The `openai` package reads neither: it knows one format of refusals,
  * and takes any error for a timeout whose message or cause sounds like one.
  */
-export class Unanswered extends Error {
+class Unanswered extends Error {
   readonly reason: ReadRefusal | Error;
 
   constructor(reason: ReadRefusal | Error) {
