@@ -9,7 +9,7 @@ import { retryDelayMs } from "./backoff.js";
 import { reasonOf } from "./exchange.js";
 import { isLoopbackHost } from "./loopback.js";
 import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./model-failure.js";
-import { type OpenAIClient, openaiClient, type RequestSender } from "./openai-client.js";
+import { type OpenAIClient, providerClient, type RequestSender } from "./openai-client.js";
 import type { ReadRefusal } from "./refusal.js";
 
 /** Where requests go, and in whose name. */
@@ -47,11 +47,12 @@ export class Connection {
   readonly #route: Route;
   readonly #secrets = new Secrets();
   readonly #refusedFields = new Set<string>();
-  #ownClient: Promise<OpenAIClient> | undefined;
+  readonly #client: OpenAIClient;
 
   constructor(options: ConnectionOptions, route: Route) {
     this.#options = options;
     this.#route = route;
+    this.#client = options.client ?? providerClient(options.provider);
     this.#secrets.addHeaders(options.provider.headers);
     this.#secrets.addQuery(options.provider.query);
     this.#secrets.addQuery({ password: new URL(options.provider.baseUrl).password });
@@ -93,13 +94,13 @@ export class Connection {
 
   async #post(body: Body, signal: AbortSignal): Promise<Response | Failed> {
     const { client, provider } = this.#options;
-    const options = client === undefined ? await this.#ownOptions(signal) : this.#clientOptions();
+    const options =
+      client === undefined ? { headers: await this.#ownHeaders(signal) } : this.#optionsForClient();
     using silence = new TimeLimit(provider.streamIdleTimeoutMs);
     try {
-      const used = client ?? (await beforeAbort(this.#openClient(), signal));
       const sent = this.#route
-        .sender(used)
-        .create(body as never, { ...options, maxRetries: 0, signal } as never)
+        .sender(this.#client)
+        .create(body as never, { ...options, signal } as never)
         .asResponse();
       const response = await beforeAbort(sent, signal);
       signal.throwIfAborted();
@@ -113,29 +114,22 @@ export class Connection {
     }
   }
 
-  #openClient(): Promise<OpenAIClient> {
-    this.#ownClient ??= openaiClient(this.#options.provider);
-    return this.#ownClient;
-  }
-
-  /** For brig's own client, whose `fetch` has a limit of its own. These headers replace all that the package would send. */
-  async #ownOptions(signal: AbortSignal) {
+  async #ownHeaders(signal: AbortSignal): Promise<Record<string, string>> {
     const { provider } = this.#options;
     const credentials = await provider.credentials.headers(signal);
     signal.throwIfAborted();
     this.#secrets.addCredentials(credentials);
     const headers = { ...credentials, ...provider.headers };
     checkHeaders(headers);
-    return {
-      fetchOptions: { headers: { ...ownHeaders(this.#options), ...inLowerCase(headers) } },
-      timeout: LONGEST_TIMER_MS,
-    };
+    return { ...ownHeaders(this.#options), ...inLowerCase(headers) };
   }
 
-  #clientOptions() {
+  /** A client of the package repeats requests by itself unless it is told not to. */
+  #optionsForClient() {
     const { originator, session_id } = ownHeaders(this.#options);
     const { streamIdleTimeoutMs } = this.#options.provider;
-    return { headers: { originator, session_id }, timeout: Math.min(streamIdleTimeoutMs, LONGEST_TIMER_MS) };
+    const timeout = Math.min(streamIdleTimeoutMs, LONGEST_TIMER_MS);
+    return { headers: { originator, session_id }, timeout, maxRetries: 0 };
   }
 
   #failed(reason: ReadRefusal | Error, { isSilent }: { isSilent: boolean }): Failed {

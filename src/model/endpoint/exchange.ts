@@ -1,13 +1,10 @@
 import { readProxies } from "../../lib/proxy/proxies.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { ModelProvider } from "../provider.js";
-import { postJson } from "./http-fetch.js";
+import { type JsonPost, postJson } from "./http-fetch.js";
 import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
 
-/**
- * Why there is no answer: the endpoint's refusal, or an error. The `openai` package reads neither: it knows one format of refusals,
- * and takes any error for a timeout whose message or cause sounds like one.
- */
+/** Why there is no answer: the endpoint's refusal, or an error. */
 class Unanswered extends Error {
   readonly reason: ReadRefusal | Error;
 
@@ -17,27 +14,30 @@ class Unanswered extends Error {
   }
 }
 
+interface Exchange extends Pick<JsonPost, "headers" | "body" | "signal"> {
+  provider: ModelProvider;
+}
+
 /**
- * `fetch` for brig's own client. The idle timeout limits the time until the response begins, and until all of a refusal has arrived.
- * Error: `Unanswered`.
+ * One request to a provider of the configuration. The idle timeout limits the time until the response begins, and until all of a refusal
+ * has arrived. Error: `Unanswered`.
  */
-export async function exchange(
-  url: URL,
-  { provider, init = {} }: { provider: ModelProvider; init: RequestInit | undefined },
-): Promise<Response> {
-  const { query, streamIdleTimeoutMs, proxyVariables = {} } = provider;
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+export async function exchange(path: string, { provider, ...post }: Exchange): Promise<Response> {
+  const { streamIdleTimeoutMs, proxyVariables = {} } = provider;
   using limit = new TimeLimit(streamIdleTimeoutMs);
-  const answer = await postJson(url, {
-    headers: init.headers as Readonly<Record<string, string>>,
-    body: init.body as string,
-    signal: init.signal as AbortSignal,
-    silence: limit.signal,
-    proxies: readProxies(proxyVariables),
-  }).catch(errorOf);
+  const proxies = readProxies(proxyVariables);
+  const answer = await postJson(addressOf(provider, path), { ...post, silence: limit.signal, proxies }).catch(
+    errorOf,
+  );
   if (answer instanceof Error) throw new Unanswered(answer);
   if (answer.ok) return answer;
   throw new Unanswered(readRefusal(answer.status, answer.headers, await readBody(answer)));
+}
+
+function addressOf({ baseUrl, query }: ModelProvider, path: string): URL {
+  const url = new URL(baseUrl + (baseUrl.endsWith("/") ? path.slice(1) : path));
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
 }
 
 /** Why a client got no answer. One that is not brig's own has read the refusal itself. */

@@ -19,7 +19,8 @@ export interface JsonPost {
 
 /**
  * Sends one request. Node's `fetch` is not used: it gives up after five minutes of silence, whatever is
- * configured. Redirects are not followed: they would send the credentials to another host.
+ * configured, and takes long to load. The first use of `Response` loads it too, so that comes only after the
+ * request has been sent. Redirects are not followed: they would send the credentials to another host.
  */
 export async function postJson(
   url: URL,

@@ -19,14 +19,24 @@ export interface RequestSender {
   create(body: never, options: never): { asResponse(): Promise<Response> };
 }
 
-/** brig's own client for a provider. The package is loaded with the first request, so that nothing else waits for it. */
-export async function openaiClient(provider: ModelProvider): Promise<OpenAIClient> {
-  const { default: OpenAI } = await import("openai");
-  return new OpenAI({
-    baseURL: provider.baseUrl,
-    // Required, and never sent: each request has all its headers from brig.
-    apiKey: "none",
-    logLevel: "off",
-    fetch: (url, init) => exchange(new URL(String(url)), { provider, init }),
+interface SendOptions {
+  headers: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+}
+
+/**
+ * Sends the requests to a provider of the configuration over brig's own connections. The package would do it too, but takes 25 ms or
+ * more to load and to send its first request, a seventh of the time from the start of a program to that request.
+ */
+export function providerClient(provider: ModelProvider): OpenAIClient {
+  const sender = (path: string): RequestSender => ({
+    create: (body: object, options: SendOptions) => ({
+      asResponse: async () => await exchange(path, { provider, body: JSON.stringify(body), ...options }),
+    }),
   });
+  return {
+    baseURL: provider.baseUrl,
+    responses: sender("/responses"),
+    chat: { completions: sender("/chat/completions") },
+  };
 }
