@@ -195,7 +195,12 @@ function player() {
     const call = callDone(`call-${step}`, name, args) as { item: object };
     return [{ ...call, item: { ...call.item, namespace: "multi_agent_v1" } }];
   };
-  const plain = (text: string) => text.replaceAll(id, "ID").replace(/"nickname":"[^"]*"/, '"nickname":"N"');
+  const plain = (text: string) =>
+    text
+      .replaceAll(id, "ID")
+      .replace(/"nickname":"[^"]*"/, '"nickname":"N"')
+      // What is wrong with arguments, each says in its own words, except for what is missing.
+      .replace(/(?<=^failed to parse function arguments: )(?!missing field).*/s, "WRONG");
   return {
     answer,
     result: () => ({
