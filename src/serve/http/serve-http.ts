@@ -178,7 +178,8 @@ function routesByPath(): Map<string, Map<string, RouteName>> {
 
 /** Resolves when the answer is sent, or the client has gone, for which `gone` is aborted. */
 async function isClosed({ outgoing }: HttpBindings, gone: AbortController): Promise<void> {
-  await new Promise((resolve) => outgoing.once("close", resolve));
+  // It may have gone already, and closes only once.
+  if (!outgoing.closed) await new Promise((resolve) => outgoing.once("close", resolve));
   if (!outgoing.writableFinished) gone.abort(new DOMException("the client has disconnected", "AbortError"));
 }
 
