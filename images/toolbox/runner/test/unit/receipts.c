@@ -220,8 +220,11 @@ static void only_what_has_changed_since_the_session_began_is_told(void) {
         session_start = (struct timespec){st.st_ctim.tv_sec + starts[i].seconds, st.st_ctim.tv_nsec + starts[i].nanoseconds};
         REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == starts[i].is_told);
     }
+    // The time of a file is no measure here: newer kernels note it more finely than this clock goes, and so a little ahead of it.
+    struct timespec before;
+    clock_gettime(CLOCK_REALTIME_COARSE, &before);
     receipt_note_start();
-    REQUIRE(session_start.tv_sec >= st.st_ctim.tv_sec);
+    REQUIRE(session_start.tv_sec > before.tv_sec || (session_start.tv_sec == before.tv_sec && session_start.tv_nsec >= before.tv_nsec));
 }
 
 static void a_repository_is_told_whatever_it_is_called(void) {
