@@ -58,6 +58,15 @@ export async function endOf(server: Server): Promise<void> {
   clearTimeout(timer);
 }
 
+/**
+ * Resolves when the answer is sent or the client has gone, also if that was earlier, to whether all of it was sent. That is asked at
+ * once: what ends the answer afterwards makes it look as if it had been.
+ */
+export async function closeOf(outgoing: ServerResponse): Promise<boolean> {
+  if (outgoing.closed) return outgoing.writableFinished;
+  return await new Promise((resolve) => outgoing.once("close", () => resolve(outgoing.writableFinished)));
+}
+
 /** The answer, whose client is disconnected if it reads nothing for so long. */
 function inTime(answer: Response, outgoing: ServerResponse, unreadMs: number | undefined): Response {
   if (answer.body === null || unreadMs === undefined) return answer;

@@ -4,7 +4,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import type { Hono } from "hono";
 import { listenOnLoopback } from "../../service/loopback.js";
-import { endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
+import { closeOf, endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.js";
 import { type HttpRefusal, MCP_PATH, originRefusal, refusalOf, refusalResponse } from "./http-refusal.js";
 import { HttpSessions } from "./http-sessions.js";
@@ -110,15 +110,17 @@ class HttpClients {
 
   /** Answers a request that has the right token. What it has counts until its answer is sent. */
   async #answer(request: Request, { incoming, outgoing }: HttpBindings): Promise<Response | HttpRefusal> {
-    const closed = new Promise((resolve) => outgoing.once("close", resolve));
-    const hasRoom = (bytes: number) => {
-      this.#unansweredBytes += bytes;
-      void closed.then(() => {
-        this.#unansweredBytes -= bytes;
-      });
+    const closed = closeOf(outgoing);
+    let bytes = 0;
+    const hasRoom = (more: number) => {
+      bytes += more;
+      this.#unansweredBytes += more;
       return this.#unansweredBytes <= MAX_UNANSWERED_BYTES;
     };
-    const read = await bodyOf(incoming, hasRoom);
+    const giveBack = () => {
+      this.#unansweredBytes -= bytes;
+    };
+    const read = await bodyOf(incoming, hasRoom).finally(() => void closed.then(giveBack));
     if (read.kind === "refused") return read.refusal;
     const { body } = read;
     const requests = Array.isArray(body) ? body.length : 1;

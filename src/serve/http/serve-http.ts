@@ -4,7 +4,7 @@ import type { Context, Hono } from "hono";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { listenOnLoopback } from "../../service/loopback.js";
-import { endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
+import { closeOf, endOf, openApp, openWebServer, type Served } from "../../service/web-server.js";
 import { type Route, type RouteName, routes } from "../wire/routes.js";
 import { parsedAs, readBody } from "./body.js";
 import type { Answer, Call, Calls } from "./calls.js";
@@ -178,9 +178,7 @@ function routesByPath(): Map<string, Map<string, RouteName>> {
 
 /** Resolves when the answer is sent, or the client has gone, for which `gone` is aborted. */
 async function isClosed({ outgoing }: HttpBindings, gone: AbortController): Promise<void> {
-  // It may have gone already, and closes only once.
-  if (!outgoing.closed) await new Promise((resolve) => outgoing.once("close", resolve));
-  if (!outgoing.writableFinished) gone.abort(new DOMException("the client has disconnected", "AbortError"));
+  if (!(await closeOf(outgoing))) gone.abort(new DOMException("the client has disconnected", "AbortError"));
 }
 
 /** Error: a refusal with 400, also for a parameter that is given twice. */

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import type { Hono } from "hono";
 import { expect, it, vi } from "vitest";
 import { listenOnLoopback } from "../../../src/service/loopback.js";
-import { endOf, openApp, openWebServer, type Served } from "../../../src/service/web-server.js";
+import { closeOf, endOf, openApp, openWebServer, type Served } from "../../../src/service/web-server.js";
 
 const MIB = 1024 * 1024;
 
@@ -115,4 +115,19 @@ it("cuts off an answer that fails, and says nothing on standard error", async ()
   const [answer] = await Promise.all([text(socket).catch(() => ""), once(socket, "close")]);
   expect(answer).not.toMatch(/\r\n0\r\n\r\n$/);
   expect(said).not.toHaveBeenCalled();
+});
+
+it("knows that an answer is over also if its client had gone before anybody asked", async () => {
+  const over = vi.fn();
+  await using served = await serve((app) =>
+    app.get("/a", async ({ env: { outgoing }, text: answer }) => {
+      await once(outgoing, "close");
+      void closeOf(outgoing).then(over);
+      return answer("late");
+    }),
+  );
+  const socket = served.send(get("/a"));
+  await once(socket, "connect");
+  setTimeout(() => socket.destroy(), 100);
+  await vi.waitFor(() => expect(over).toHaveBeenCalled(), { timeout: 10_000 });
 });
