@@ -11,17 +11,20 @@ export async function compileViewPage(root, licences) {
   const { output } = await build({
     cwd: root,
     platform: "browser",
-    input: { page: "src/report/page/main.tsx" },
+    input: { page: "src/batch/report/page/main.tsx" },
     write: false,
     transform: { target: "es2023" },
-    tsconfig: join(root, "src/report/page/tsconfig.json"),
+    tsconfig: join(root, "src/batch/report/page/tsconfig.json"),
     plugins: [licences.plugin()],
     output: { format: "iife", minify: true, codeSplitting: false },
     logLevel: "warn",
   });
   // A browser would end the element at such a text.
   const script = output[0].code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
-  const style = (await readFile(join(root, "src/report/page/style.css"), "utf8")).replace(/\n\s*/g, " ");
+  const style = (await readFile(join(root, "src/batch/report/page/style.css"), "utf8")).replace(
+    /\n\s*/g,
+    " ",
+  );
   return { script, style, scriptHash: hashOf(script), styleHash: hashOf(style) };
 }
 

@@ -4,7 +4,7 @@
 const vitest = (...argv) => ["npx", "vitest", "run", "--config", "test/vitest.config.ts", ...argv];
 
 /** What the runner's own tests and other engines test. */
-const OF_ENGINES = ["images/toolbox/", "src/sandbox/channel/", "src/docker/"];
+const OF_ENGINES = ["images/toolbox/", "src/sandbox/channel/", "src/sandbox/docker/"];
 
 /**
  * By name: the command, what it tests, and the paths after whose change the check runs it: `inCheck` instead of the whole where that is too much, and

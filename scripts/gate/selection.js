@@ -107,7 +107,7 @@ async function selectExecuting(selection, paths) {
     const files = Object.keys(executed.files);
     for (const test of touchedTests(executed, { sources, changed: marked, files }))
       selection.add(test, "executes a line that has changed");
-    const isPage = (path) => path.startsWith("src/report/page/");
+    const isPage = (path) => path.startsWith("src/batch/report/page/");
     for (const path of paths.filter(isPage)) selectUsers(selection, path, /\bview-(?:page|server)|pictures/);
   }
 }

@@ -64,20 +64,20 @@ const LONG = ["causes", "ended", "kill", "modes", "receipt", "reconnect", "runne
 
 /** The tests in containers that use a part of the host's side. What is not in test/docker/sandbox has its whole path. */
 const OF_SOURCE = [
-  ["src/docker/podman", ["test/docker/podman.test.ts"]],
+  ["src/sandbox/docker/podman", ["test/docker/podman.test.ts"]],
   [
-    "src/docker/calls",
+    "src/sandbox/docker/calls",
     ["test/docker/engine.test.ts", "test/docker/archives.test.ts", "test/docker/image-metadata.test.ts"],
   ],
-  ["src/docker", ["test/docker/engine.test.ts"]],
-  ["src/policy", ["test/docker/policy.test.ts", "test/docker/approvals-table.test.ts", "modes"]],
+  ["src/sandbox/docker", ["test/docker/engine.test.ts"]],
+  ["src/sandbox/policy", ["test/docker/policy.test.ts", "test/docker/approvals-table.test.ts", "modes"]],
   ["src/sandbox/attack", ["test/isolation/probes.test.ts"]],
   ["src/sandbox/beside", ["beside"]],
   ["src/sandbox/branch", ["branch/branch", "host-git"]],
   ["src/sandbox/changes", ["overlay/apply", "overlay/diff", "overlay/fork-changes", "overlay/fork"]],
   ["src/sandbox/channel", ["results", "stdin", "reconnect", "first-stream"]],
   [
-    "src/sandbox/egress",
+    "src/sandbox/network/egress",
     ["egress/allow-list", "egress/secrets", "egress/masking", "egress/canaries", "secrets"],
   ],
   ["src/sandbox/files", ["files", "trouble"]],

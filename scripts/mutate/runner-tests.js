@@ -30,7 +30,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   register();
   const { runnerChecks } = await import("../../test/support/runner-builds.js");
   const { testEngine } = await import("../../test/support/engine.js");
-  const { ensureImages } = await import("../../src/images/ensure.js");
+  const { ensureImages } = await import("../../src/sandbox/images/ensure.js");
   const engine = await testEngine();
   const image = (await newestImage()) ?? (await runnerChecks(engine));
   const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"] });

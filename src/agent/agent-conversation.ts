@@ -1,10 +1,7 @@
 import { isBrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
-import { noUsage, type TokenUsage } from "../model/model-client.js";
-import type { SessionAuthority } from "../policy/session-authority.js";
-import type { UndoneChanges } from "../session/restore-point.js";
-import type { SessionSetting } from "../session/setting.js";
-import type { ToolRegistry } from "../tools/registry.js";
+import type { SessionAuthority } from "../sandbox/index.js";
+import type { ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import { type AgentPlace, conversationAgents, withOneQuestionAtATime } from "./agents/conversation-agents.js";
 import type { LazyAgents } from "./agents/lazy-agents.js";
@@ -23,6 +20,9 @@ import type {
 import { type ConversationParts, conversationParts } from "./conversation-parts.js";
 import { lazyHostQuestions } from "./egress/lazy-host-questions.js";
 import { guardedStart } from "./guarded-start.js";
+import { noUsage, type TokenUsage } from "./model/model-client.js";
+import type { UndoneChanges } from "./session/restore-point.js";
+import type { SessionSetting } from "./session/setting.js";
 import { SessionSandbox } from "./session-sandbox.js";
 import { openServers, type SessionServers } from "./session-servers.js";
 import { openSessionTools } from "./session-tools.js";

@@ -1,9 +1,6 @@
-import type { AskAboutHost } from "../egress/ask-about-host.js";
-import type { EgressAttempt } from "../egress/attempt.js";
-import type { SessionRestorePoint, UndoneChanges } from "../session/restore-point.js";
-import type { ChangeConflict } from "../tools/agents/agents.js";
-import type { FileChange } from "../tools/review/action.js";
-import type { ToolSandbox } from "../tools/tool-sandbox.js";
+import type { AskAboutHost, EgressAttempt } from "../sandbox/index.js";
+import type { ChangeConflict, FileChange, ToolSandbox } from "../tools/index.js";
+import type { SessionRestorePoint, UndoneChanges } from "./session/restore-point.js";
 
 /** The parts of a sandbox that the agent needs. */
 export interface AgentSandbox extends ToolSandbox {

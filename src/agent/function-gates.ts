@@ -1,4 +1,4 @@
-import type { GateLayer, ToolGates } from "../tools/tool-gates.js";
+import type { GateLayer, ToolGates } from "../tools/index.js";
 
 /**
  * The changes for a model that can only call functions, as over Chat Completions: `apply_patch` becomes a

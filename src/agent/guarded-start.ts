@@ -1,4 +1,4 @@
-import type { McpServers } from "../tools/mcp/mcp-servers.js";
+import type { McpServers } from "../tools/index.js";
 import type { ConversationOptions } from "./conversation-options.js";
 import type { McpSession } from "./session-servers.js";
 

@@ -1,11 +1,10 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
-import { wireCauses, wireDisk } from "../session/write/cause-records.js";
-import { wireEntry } from "../session/write/egress-records.js";
-import { shellQuote } from "../tools/command/shell-quote.js";
-import type { FileChange } from "../tools/review/action.js";
-import type { McpCallEnd, McpCallStart, PlanStep } from "../tools/tool.js";
+import type { FileChange, McpCallEnd, McpCallStart, PlanStep } from "../tools/index.js";
+import { shellQuote } from "../tools/index.js";
 import { AgentJson } from "./agents/agent-json.js";
+import { wireCauses, wireDisk } from "./session/write/cause-records.js";
+import { wireEntry } from "./session/write/egress-records.js";
 import type { AgentEvent } from "./turn/events.js";
 import type { JsonEvent } from "./turn/json-event.js";
 import type { WebSearch } from "./turn/web-search-event.js";

@@ -1,8 +1,8 @@
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
-import type { TokenUsage } from "../model/model-client.js";
 import { openConversation } from "./conversation.js";
 import { conversationOptionNames, turnInputNames } from "./conversation-option-names.js";
 import type { ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
+import type { TokenUsage } from "./model/model-client.js";
 
 /** The options of a conversation and its only turn. */
 export type RunAgentOptions = ConversationOptions & Omit<TurnInput, "isLast">;

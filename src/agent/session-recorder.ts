@@ -1,22 +1,22 @@
-import type { AskAboutHost } from "../egress/ask-about-host.js";
 import { isBrigError } from "../errors.js";
-import type { ResponseItem } from "../model/items.js";
-import { describeNetwork } from "../policy/network.js";
-import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
-import { Receipts } from "../session/receipts.js";
-import type { SessionSetting } from "../session/setting.js";
-import { egressRecord } from "../session/write/egress-records.js";
+import type { AskAboutHost } from "../sandbox/index.js";
+import { describeNetwork } from "../sandbox/index.js";
+import { readVersion } from "../version.js";
+import type { AgentSandbox } from "./agent-sandbox.js";
+import { EgressRecorder } from "./egress/egress-recorder.js";
+import type { ResponseItem } from "./model/items.js";
+import { describeTree, recordedTreeLimits, treeRecord } from "./session/read/session-tree.js";
+import { Receipts } from "./session/receipts.js";
+import type { SessionSetting } from "./session/setting.js";
+import { egressRecord } from "./session/write/egress-records.js";
 import {
   type AgentOrigin,
   receiptRecord,
   responseItem,
   sandboxRecord,
   sessionMeta,
-} from "../session/write/session-records.js";
-import { setupRecord } from "../session/write/setup-record.js";
-import { readVersion } from "../version.js";
-import type { AgentSandbox } from "./agent-sandbox.js";
-import { EgressRecorder } from "./egress/egress-recorder.js";
+} from "./session/write/session-records.js";
+import { setupRecord } from "./session/write/setup-record.js";
 import type { SessionSandbox } from "./session-sandbox.js";
 import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";

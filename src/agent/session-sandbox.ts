@@ -1,4 +1,4 @@
-import type { ToolRegistry } from "../tools/registry.js";
+import type { ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { SessionServers } from "./session-servers.js";
 

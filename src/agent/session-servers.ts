@@ -1,8 +1,8 @@
 import { messageWithHint } from "../errors.js";
 import { pause } from "../lib/time/pause.js";
-import type { SessionSetting } from "../session/setting.js";
-import type { McpServers } from "../tools/mcp/mcp-servers.js";
+import type { McpServers } from "../tools/index.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
+import type { SessionSetting } from "./session/setting.js";
 import type { AgentEvent } from "./turn/events.js";
 
 /** Information for the function that opens MCP servers. */

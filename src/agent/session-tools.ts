@@ -1,10 +1,10 @@
-import type { ModelClient } from "../model/model-client.js";
-import { profileOf } from "../model/model-profile.js";
-import type { SessionSetting } from "../session/setting.js";
-import { createToolRegistry, type ToolRegistry, type ToolRegistryOptions } from "../tools/registry.js";
-import { mergeGates } from "../tools/tool-gates.js";
+import type { ToolRegistry, ToolRegistryOptions } from "../tools/index.js";
+import { createToolRegistry, mergeGates } from "../tools/index.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import { functionGates } from "./function-gates.js";
+import type { ModelClient } from "./model/model-client.js";
+import { profileOf } from "./model/model-profile.js";
+import type { SessionSetting } from "./session/setting.js";
 
 interface SessionToolOptions extends Omit<ToolRegistryOptions, "cwd" | "environment"> {
   model: ModelClient;

@@ -1,24 +1,24 @@
 import { resolve } from "node:path";
 import process from "node:process";
-import { currentDirectory } from "../config/current-directory.js";
-import { type Environment, readEnvironment } from "../config/env.js";
-import { connectEngine } from "../docker/connect.js";
-import { requireRoomFor } from "../runs/admission/attempt-admission.js";
-import type { AttemptAgent } from "../runs/agents/attempt-agent.js";
-import { commandAgent } from "../runs/agents/command-agent.js";
-import { modelAgent } from "../runs/agents/model-agent.js";
-import { nopAgent } from "../runs/agents/nop-agent.js";
-import { oracleAgent } from "../runs/agents/oracle-agent.js";
-import type { BatchSettings } from "../runs/batch/batch-settings.js";
-import { refuseUnsupportedTasks } from "../runs/batch/container-runner.js";
-import { readSelected } from "../runs/batch/read-selected.js";
-import { retryPolicy } from "../runs/batch/retries.js";
-import { openTaskImages } from "../runs/images/open-task-images.js";
-import { refuseUnbuildable } from "../runs/images/unbuildable.js";
-import { wantedImages } from "../runs/images/wanted-images.js";
-import type { Task } from "../tasks/task.js";
+import { currentDirectory } from "../lib/current-directory.js";
+import { type Environment, readEnvironment } from "../lib/env.js";
+import { connectEngine } from "../sandbox/index.js";
 import type { BatchAgent, RunBatchOptions, RunBatchResult } from "./run-batch-options.js";
 import { runTasks } from "./run-tasks.js";
+import { requireRoomFor } from "./runs/admission/attempt-admission.js";
+import type { AttemptAgent } from "./runs/agents/attempt-agent.js";
+import { commandAgent } from "./runs/agents/command-agent.js";
+import { modelAgent } from "./runs/agents/model-agent.js";
+import { nopAgent } from "./runs/agents/nop-agent.js";
+import { oracleAgent } from "./runs/agents/oracle-agent.js";
+import type { BatchSettings } from "./runs/batch/batch-settings.js";
+import { refuseUnsupportedTasks } from "./runs/batch/container-runner.js";
+import { readSelected } from "./runs/batch/read-selected.js";
+import { retryPolicy } from "./runs/batch/retries.js";
+import { openTaskImages } from "./runs/images/open-task-images.js";
+import { refuseUnbuildable } from "./runs/images/unbuildable.js";
+import { wantedImages } from "./runs/images/wanted-images.js";
+import type { Task } from "./tasks/task.js";
 
 /** See `runBatch`. */
 export async function openBatch(options: RunBatchOptions): Promise<RunBatchResult> {

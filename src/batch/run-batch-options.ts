@@ -1,12 +1,12 @@
-import type { ModelClient } from "../model/model-client.js";
-import type { Summary } from "../report/summary/summary.js";
-import type { CostOf } from "../runs/agents/budgeted-model.js";
-import type { AttemptLimits } from "../runs/attempt/attempt.js";
-import type { BatchListener, BatchStop } from "../runs/batch/batch-events.js";
-import type { RunLimits } from "../runs/batch/run-budget.js";
-import type { TaskSelection } from "../runs/batch/select-tasks.js";
-import type { AttemptOutcome } from "../runs/results/attempt-outcome.js";
-import type { AttemptFailure } from "../runs/results/attempt-result.js";
+import type { ModelClient } from "../agent/index.js";
+import type { Summary } from "./report/summary/summary.js";
+import type { CostOf } from "./runs/agents/budgeted-model.js";
+import type { AttemptLimits } from "./runs/attempt/attempt.js";
+import type { BatchListener, BatchStop } from "./runs/batch/batch-events.js";
+import type { RunLimits } from "./runs/batch/run-budget.js";
+import type { TaskSelection } from "./runs/batch/select-tasks.js";
+import type { AttemptOutcome } from "./runs/results/attempt-outcome.js";
+import type { AttemptFailure } from "./runs/results/attempt-result.js";
 
 /** The agent that works on the tasks of a batch. */
 export type BatchAgent =

@@ -1,25 +1,25 @@
 import { availableParallelism } from "node:os";
-import type { Environment } from "../config/env.js";
-import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
+import type { Environment } from "../lib/env.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { fullDiskOfBrig } from "../lib/files/full-disk.js";
 import { randomNumbers, shuffled } from "../lib/random/random-numbers.js";
-import { writeReports } from "../report/files/write-reports.js";
-import type { Summary } from "../report/summary/summary.js";
-import { openAttemptAdmission } from "../runs/admission/attempt-admission.js";
-import type { AttemptAgent } from "../runs/agents/attempt-agent.js";
-import type { AttemptLimits } from "../runs/attempt/attempt.js";
-import type { BatchSettings } from "../runs/batch/batch-settings.js";
-import { containerRunner } from "../runs/batch/container-runner.js";
-import { type RetryPolicy, retryWaitMs } from "../runs/batch/retries.js";
+import type { Engine } from "../sandbox/index.js";
+import { writeReports } from "./report/files/write-reports.js";
+import type { Summary } from "./report/summary/summary.js";
+import { openAttemptAdmission } from "./runs/admission/attempt-admission.js";
+import type { AttemptAgent } from "./runs/agents/attempt-agent.js";
+import type { AttemptLimits } from "./runs/attempt/attempt.js";
+import type { BatchSettings } from "./runs/batch/batch-settings.js";
+import { containerRunner } from "./runs/batch/container-runner.js";
+import { type RetryPolicy, retryWaitMs } from "./runs/batch/retries.js";
 import {
   type AttemptRunner,
   type BatchOptions,
   type BatchOutcome,
   runAttempts,
-} from "../runs/batch/run-batch.js";
-import type { TaskImages } from "../runs/images/task-images.js";
+} from "./runs/batch/run-batch.js";
+import type { TaskImages } from "./runs/images/task-images.js";
 
 type Kept = "folder" | "tasks" | "limits" | "failsFast" | "resume" | "onEvent" | "drain" | "signal";
 

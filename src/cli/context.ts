@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { Command } from "commander";
-import type { Environment } from "../config/env.js";
+import type { Environment } from "../lib/env.js";
 
 /** Standard input. `isTTY` and `setRawMode` exist when it is a terminal. */
 export type InputStream = Readable & { isTTY?: boolean; setRawMode?: (isRaw: boolean) => unknown };

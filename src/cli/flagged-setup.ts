@@ -1,8 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
 import { createProgress, type Progress } from "../lib/terminal/progress.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import type { Sandbox } from "../sandbox/sandbox.js";
-import { runSetup, type SetupEnd, setupFailure } from "../sandbox/setup/run-setup.js";
+import type { Sandbox, SetupEnd } from "../sandbox/index.js";
+import { runSetup, setupFailure } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { receiptText } from "./display/receipt-text.js";
 import { flush, say } from "./render.js";

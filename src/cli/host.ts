@@ -1,8 +1,8 @@
 import { createReadStream, fstatSync } from "node:fs";
 import { constants } from "node:os";
-import { currentDirectory } from "../config/current-directory.js";
-import { type Environment, readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
+import { currentDirectory } from "../lib/current-directory.js";
+import { type Environment, readEnvironment } from "../lib/env.js";
 import { closeGoneTerminals } from "../lib/terminal/closed-terminals.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
 import type { CliContext, InputStream, Interruption } from "./context.js";

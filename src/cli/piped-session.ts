@@ -1,6 +1,5 @@
 import { AnySignal } from "../lib/time/any-signal.js";
-import type { Sandbox } from "../sandbox/sandbox.js";
-import type { ExitStatus, SpawnOptions } from "../sandbox/sandbox-types.js";
+import type { ExitStatus, Sandbox, SpawnOptions } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { passInput, passOutput, unreadableInput } from "./streams.js";
 

@@ -1,5 +1,5 @@
 import { TerminalGuard } from "../lib/terminal/terminal-guard.js";
-import type { ExitStatus, PtySize, SandboxProcess } from "../sandbox/sandbox-types.js";
+import type { ExitStatus, PtySize, SandboxProcess } from "../sandbox/index.js";
 import type { CliContext, InputStream, OutputStream } from "./context.js";
 import { write } from "./render.js";
 import { passInput, unreadableInput } from "./streams.js";

@@ -1,19 +1,19 @@
 import { release } from "node:os";
-import type { Engine } from "../docker/engine-types.js";
-import type { InspectionOptions } from "../egress/inspection.js";
-import type { EgressOptions } from "../egress/open-egress.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
-import type { NetworkScope } from "../policy/network.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
-import { egressInForce } from "./egress/in-force.js";
-import type { SandboxEgress } from "./egress/sandbox-egress.js";
+import type { Engine } from "./docker/engine-types.js";
+import type { InspectionOptions } from "./egress/inspection.js";
+import type { EgressOptions } from "./egress/open-egress.js";
 import { readReport } from "./files/files.js";
 import type { KnownListeners } from "./listeners/cover-listeners.js";
 import { watchListeners } from "./listeners/watch-listeners.js";
+import { egressInForce } from "./network/egress/in-force.js";
+import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import type { SandboxPlan } from "./plan/plan.js";
+import type { NetworkScope } from "./policy/network.js";
 import { type KernelReport, parseReport } from "./proof/kernel-report.js";
 import { type Proof, proveSandbox } from "./proof/proof.js";
 import { requireStatx } from "./proof/require-statx.js";
@@ -84,7 +84,7 @@ export async function openEgressOf(
 ): Promise<SandboxEgress | null> {
   const { egress } = plan;
   if (egress === null) return null;
-  const { SandboxEgress } = await import("./egress/sandbox-egress.js");
+  const { SandboxEgress } = await import("./network/egress/sandbox-egress.js");
   try {
     const opened = await SandboxEgress.open(link, {
       ...{ hosts: egress.hosts, onEgress, onNetwork, signal, resolve, upstream, inspection, plan },

@@ -1,10 +1,9 @@
-import { isDefiniteFailure } from "../docker/engine-failure.js";
-import type { ContainerBody, Engine, EngineStream } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import { describeNetwork, type NetworkScope } from "../policy/network.js";
+import { isDefiniteFailure } from "./docker/engine-failure.js";
+import type { ContainerBody, Engine, EngineStream } from "./docker/engine-types.js";
 import {
   type Placeholders,
   type PlaceholderUse,
@@ -12,6 +11,7 @@ import {
   preparePlaceholders,
 } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
+import { describeNetwork, type NetworkScope } from "./policy/network.js";
 import { diagnoseContainer, type Symptoms } from "./process/container-diagnosis.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";

@@ -1,9 +1,9 @@
-import { currentDirectory } from "../config/current-directory.js";
-import { type Environment, readEnvironment } from "../config/env.js";
-import { connectEngine } from "../docker/connect.js";
-import type { Engine, EngineConnection } from "../docker/engine-types.js";
-import type { Resolve } from "../egress/dial.js";
 import { BrigError } from "../errors.js";
+import { currentDirectory } from "../lib/current-directory.js";
+import { type Environment, readEnvironment } from "../lib/env.js";
+import { connectEngine } from "./docker/connect.js";
+import type { Engine, EngineConnection } from "./docker/engine-types.js";
+import type { Resolve } from "./egress/dial.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 import { resolveSettings } from "./settings/resolve-settings.js";

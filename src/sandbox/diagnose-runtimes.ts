@@ -1,8 +1,8 @@
-import type { Environment } from "../config/env.js";
-import { type Check, check } from "../docker/diagnosis/check.js";
-import { appliesSeccomp, ignoresCgroups, sharesEngineKernel } from "../docker/diagnosis/gvisor.js";
-import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
+import type { Environment } from "../lib/env.js";
+import { type Check, check } from "./docker/diagnosis/check.js";
+import { appliesSeccomp, ignoresCgroups, sharesEngineKernel } from "./docker/diagnosis/gvisor.js";
+import type { Engine, EngineRuntime } from "./docker/engine-types.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
 

@@ -1,8 +1,8 @@
-import type { Engine } from "../docker/engine-types.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
 import { pause } from "../lib/time/pause.js";
 import { TimeLimit } from "../lib/time/time-limit.js";
+import type { Engine } from "./docker/engine-types.js";
 
 type RemovingEngine = Pick<
   Engine,

@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Engine } from "../docker/engine-types.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
@@ -32,6 +31,7 @@ import {
 } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
 import { type HostProcesses, hasProcess, type Owner, ownerState } from "../lib/owner.js";
+import type { Engine } from "./docker/engine-types.js";
 import { LABELS, readSessionLabels } from "./labels.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";

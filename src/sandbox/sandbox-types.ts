@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { CallCause } from "../output/call-cause.js";
+import type { CallCause } from "./output/call-cause.js";
 
 /** Options for running one command. Durations are in milliseconds, sizes in bytes. */
 export interface ExecOptions {

@@ -1,11 +1,11 @@
-import type { EngineConnection } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type * as changes from "./changes/workspace-change.js";
 import { createSandbox } from "./create-sandbox.js";
-import type { EgressListener, WatchEgressOptions } from "./egress/sandbox-egress.js";
-import { setNetwork, watchEgress } from "./egress/set-network.js";
+import type { EngineConnection } from "./docker/engine-types.js";
 import { sandboxFiles } from "./files/files.js";
+import type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
+import { setNetwork, watchEgress } from "./network/egress/set-network.js";
 import { closeFirst, type OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";

@@ -1,6 +1,6 @@
-import type { ContainerSummary, Engine, VolumeSummary } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type HostProcesses, ownerState } from "../lib/owner.js";
+import type { ContainerSummary, Engine, VolumeSummary } from "./docker/engine-types.js";
 import { LABELS, readSessionLabels } from "./labels.js";
 import { inTime } from "./removal.js";
 import type { SandboxRecord } from "./sandbox-records.js";

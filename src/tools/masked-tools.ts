@@ -1,5 +1,5 @@
 import { mapTexts } from "../lib/json/map-texts.js";
-import type { OutputPart } from "../output/output-part.js";
+import type { OutputPart } from "../sandbox/index.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
 import type { ToolSandbox } from "./tool-sandbox.js";
 

@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { BrigError, isBrigError } from "../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
-import { clipped } from "../output/cut-text.js";
-import type { TruncationPolicy } from "../output/truncation.js";
+import type { TruncationPolicy } from "../sandbox/index.js";
+import { clipped } from "../sandbox/index.js";
 import { agentToolNames, inNamespace } from "./agents/agent-namespace.js";
 import type { Agents } from "./agents/agents.js";
 import { createTools, type NameOfTool, type ToolDependencies, type ToolOf } from "./catalogue.js";

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { TruncationPolicy } from "../output/truncation.js";
+import type { TruncationPolicy } from "../sandbox/index.js";
 import type { SandboxPlace } from "./review/action.js";
 import type { ActionReview } from "./review/approval.js";
 import type { ToolSandbox } from "./tool-sandbox.js";

@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { CallCause } from "../output/call-cause.js";
+import type { CallCause } from "../sandbox/index.js";
 import type { PatchFiles } from "./patch/patch-files.js";
 
 /** What the tools need of a sandbox. */

@@ -1,6 +1,4 @@
-import type { CallCause } from "../output/call-cause.js";
-import type { OutputPart } from "../output/output-part.js";
-import type { SandboxDenial } from "../policy/sandbox-denial.js";
+import type { CallCause, OutputPart, SandboxDenial } from "../sandbox/index.js";
 import type { AgentState } from "./agents/agents.js";
 import type { JsonSchema } from "./json-schema.js";
 import type { ElicitAnswer, McpProgress, McpResult } from "./mcp/mcp-servers.js";

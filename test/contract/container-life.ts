@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Engine } from "../../src/docker/engine-types.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 
 /** A sandbox that was opened on this engine, and its container. */

@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../src/agent/turn/events.js";
-import type { ApprovalPolicy } from "../../src/policy/approval-policy.js";
-import type { SandboxMode } from "../../src/policy/modes.js";
+import type { ApprovalPolicy } from "../../src/sandbox/policy/approval-policy.js";
+import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { type PlayedCall, playApprovals, ScriptedApprover } from "../support/approvals.js";
 import {
   openTestSandbox,

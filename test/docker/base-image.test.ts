@@ -2,7 +2,7 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect } from "vitest";
-import { ensureImages } from "../../src/images/ensure.js";
+import { ensureImages } from "../../src/sandbox/images/ensure.js";
 import { testEngine } from "../support/engine.js";
 import { openTestSandbox, sandboxTest } from "../support/sandbox.js";
 

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/calls/tar.js";
-import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
-import { ensureImages } from "../../src/images/ensure.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
+import type { ContainerBody, Engine } from "../../src/sandbox/docker/engine-types.js";
+import { ensureImages } from "../../src/sandbox/images/ensure.js";
 import { containerBody } from "../support/container-body.js";
 import { harmedEngine, testEngine } from "../support/engine.js";
 import { testLabel, testLabels } from "../support/test-run.js";

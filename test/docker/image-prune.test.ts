@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/calls/tar.js";
-import type { Engine, Mount } from "../../src/docker/engine-types.js";
-import { type PrunedObject, pruneImages } from "../../src/images/prune.js";
-import { ensureToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
+import type { Engine, Mount } from "../../src/sandbox/docker/engine-types.js";
+import { type PrunedObject, pruneImages } from "../../src/sandbox/images/prune.js";
+import { ensureToolboxVolume, toolboxLabel } from "../../src/sandbox/images/toolbox-volume.js";
 import { containerBody } from "../support/container-body.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 

@@ -4,7 +4,7 @@ import { createWriteStream } from "node:fs";
 import { appendFile, mkdir, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SandboxMode } from "../../src/policy/modes.js";
+import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { createToolRegistry, type ToolRegistry } from "../../src/tools/registry.js";
 import { heldDuring } from "../support/garbage.js";
 import { treeDigest } from "../support/host-tree.js";

@@ -1,11 +1,11 @@
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { diagnose } from "../../src/docker/diagnosis/diagnose.js";
-import { isRootless } from "../../src/docker/rootless.js";
-import { requireToolbox } from "../../src/images/require-toolbox.js";
 import { openHostTargets } from "../../src/sandbox/attack/host-targets.js";
 import { openWeakTwin } from "../../src/sandbox/attack/weak-twin.js";
+import { diagnose } from "../../src/sandbox/docker/diagnosis/diagnose.js";
+import { isRootless } from "../../src/sandbox/docker/rootless.js";
+import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";
 import { testEngine } from "../support/engine.js";
 import { openTestSandbox, temporaryDirectory } from "../support/sandbox.js";
 import { testLabels } from "../support/test-run.js";

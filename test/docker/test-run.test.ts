@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { expect, onTestFinished } from "vitest";
-import type { Engine } from "../../src/docker/engine-types.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 import { brig } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/calls/tar.js";
-import type { ContainerBody, Mount } from "../../src/docker/engine-types.js";
-import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
+import type { ContainerBody, Mount } from "../../src/sandbox/docker/engine-types.js";
+import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/sandbox/images/toolbox-volume.js";
 import { containerBody } from "../support/container-body.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 

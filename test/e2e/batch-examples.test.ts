@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { type AttemptResult, attemptResultSchema } from "../../src/batch/runs/results/attempt-result.js";
 import { packageRoot } from "../../src/package-root.js";
-import { type AttemptResult, attemptResultSchema } from "../../src/runs/results/attempt-result.js";
 import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 

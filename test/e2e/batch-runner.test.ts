@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type AttemptResult, attemptResultSchema } from "../../src/runs/results/attempt-result.js";
+import { type AttemptResult, attemptResultSchema } from "../../src/batch/runs/results/attempt-result.js";
 import { brig } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";

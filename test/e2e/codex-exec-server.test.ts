@@ -5,7 +5,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { packTar } from "../../src/docker/calls/tar.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
 import { brig, program } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
 import {

@@ -1,9 +1,9 @@
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readEnvironment } from "../../src/config/env.js";
-import type { Check } from "../../src/docker/diagnosis/check.js";
-import { sharesEngineKernel } from "../../src/docker/diagnosis/gvisor.js";
+import { readEnvironment } from "../../src/lib/env.js";
 import { diagnoseRuntimes } from "../../src/sandbox/diagnose-runtimes.js";
+import type { Check } from "../../src/sandbox/docker/diagnosis/check.js";
+import { sharesEngineKernel } from "../../src/sandbox/docker/diagnosis/gvisor.js";
 import { brigHere } from "../support/cli-here.js";
 import { call, type HarmedEngine, harmedEngine, testEngine } from "../support/engine.js";
 

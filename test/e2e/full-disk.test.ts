@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { readEnvironment } from "../../src/config/env.js";
-import { packTar } from "../../src/docker/calls/tar.js";
+import { readEnvironment } from "../../src/lib/env.js";
 import { createSandbox } from "../../src/sandbox/create-sandbox.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 import { sandboxFrom } from "../../src/sandbox/sandbox.js";
-import { BrigClient } from "../../src/serve/client/brig-client.js";
+import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { brig } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";

@@ -109,7 +109,7 @@ it("the engine is asked before anything is loaded that is slow to load and not n
   const chunkWith = (source: string) => chunks[sources.findIndex((all) => all.join("\n").includes(source))];
   // The last one is what Node loads to open stdin, here /dev/null.
   const slow = ["crypto", "fs/promises", "https", "child_process", "internal/fs/streams"];
-  const engine = chunkWith("src/docker/client.ts");
+  const engine = chunkWith("src/sandbox/docker/client.ts");
   expect(slow.filter((module) => engine?.modulesBefore.includes(module))).toEqual([]);
   const sandbox = chunkWith("src/sandbox/plan/create-body.ts");
   expect(sandbox?.bytesSentBefore).toBeGreaterThan(0);

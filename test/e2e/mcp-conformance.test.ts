@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { expect, it } from "vitest";
-import { serveHttp } from "../../src/mcp/server/serve-http.js";
-import { listenOnLoopback } from "../../src/service/loopback.js";
+import { listenOnLoopback } from "../../src/lib/http/loopback.js";
+import { serveMcpHttp } from "../../src/services/mcp-server/serve-http.js";
 import { openConformanceClient } from "../support/conformance-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { withReason } from "../support/skip-reasons.js";
@@ -47,7 +47,7 @@ it.skipIf(conformance.missing !== null)(
     let ended: Promise<never> | undefined;
     const url = await new Promise<string>((resolve, reject) => {
       const service = { port: 0, token, openClient: openConformanceClient, signal: stop.signal };
-      ended = serveHttp({ ...service, onListening: resolve });
+      ended = serveMcpHttp({ ...service, onListening: resolve });
       ended.catch(reject);
     });
     using front = await addingToken(url);

@@ -1,8 +1,8 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { attemptResultSchema } from "../../src/batch/runs/results/attempt-result.js";
 import { packageRoot } from "../../src/package-root.js";
-import { attemptResultSchema } from "../../src/runs/results/attempt-result.js";
 import { brigHere } from "../support/cli-here.js";
 import { startProgram } from "../support/queue-programs.js";
 import { hasRedis, PASSWORD, RedisServer, whyNoRedis } from "../support/redis-server.js";

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { BrigClient } from "../../src/serve/client/brig-client.js";
-import { openApiDescription } from "../../src/serve/wire/openapi.js";
+import { BrigClient } from "../../src/services/serve/client/brig-client.js";
+import { openApiDescription } from "../../src/services/serve/wire/openapi.js";
 import { readVersion } from "../../src/version.js";
 import { brig, containersOf } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect } from "vitest";
-import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
+import type { ContainerBody, Engine } from "../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 import { forEachHostUser } from "../support/each-host-user.js";
 import { call, testEngine } from "../support/engine.js";

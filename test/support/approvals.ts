@@ -5,10 +5,10 @@ import type {
   Approver,
 } from "../../src/agent/approvals/approvals.js";
 import { SessionApprovals } from "../../src/agent/approvals/approvals.js";
+import { parseScript } from "../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../src/agent/model/script/scripted-client.js";
 import { type AgentResult, type RunAgentOptions, runAgent } from "../../src/agent/run-agent.js";
 import type { AgentEvent } from "../../src/agent/turn/events.js";
-import { parseScript } from "../../src/model/script/script.js";
-import { createScriptedClient } from "../../src/model/script/scripted-client.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
 import type { ToolGates } from "../../src/tools/tool-gates.js";
 import type { ToolSandbox } from "../../src/tools/tool-sandbox.js";

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { BatchEvent } from "../../src/runs/batch/batch-events.js";
-import { retryPolicy } from "../../src/runs/batch/retries.js";
-import type { BatchOptions } from "../../src/runs/batch/run-batch.js";
+import type { BatchEvent } from "../../src/batch/runs/batch/batch-events.js";
+import { retryPolicy } from "../../src/batch/runs/batch/retries.js";
+import type { BatchOptions } from "../../src/batch/runs/batch/run-batch.js";
 import { playedRunner, playedSettings, playedTasks } from "./played-attempts.js";
 
 export async function temporaryFolder(): Promise<string> {

@@ -1,6 +1,6 @@
-import { logInWithBrowser } from "../../src/model/login/browser-login.js";
-import type { IssuerSettings } from "../../src/model/login/issuer/issuer-settings.js";
-import { storeTokens } from "../../src/model/login/store-login.js";
+import { logInWithBrowser } from "../../src/agent/model/login/browser-login.js";
+import type { IssuerSettings } from "../../src/agent/model/login/issuer/issuer-settings.js";
+import { storeTokens } from "../../src/agent/model/login/store-login.js";
 import { clientId, type OpenIdProvider } from "./openid-provider.js";
 
 export function settingsOf({ issuer }: OpenIdProvider): IssuerSettings {

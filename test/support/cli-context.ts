@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import type { CliContext, Interruption } from "../../src/cli/context.js";
-import { readEnvironment } from "../../src/config/env.js";
+import { readEnvironment } from "../../src/lib/env.js";
 
 export interface TestContext extends CliContext {
   readonly stdin: PassThrough;

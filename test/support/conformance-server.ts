@@ -6,7 +6,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { OpenClient } from "../../src/mcp/server/served-client.js";
+import type { OpenClient } from "../../src/services/mcp-server/served-client.js";
 
 /** One red pixel. */
 const PNG =

@@ -1,4 +1,4 @@
-import type { ContainerBody } from "../../src/docker/engine-types.js";
+import type { ContainerBody } from "../../src/sandbox/docker/engine-types.js";
 
 /**
  * What `docker run --network none` asks the engine for, without logs. The container has all that Docker gives by default, and stays until

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { vi } from "vitest";
-import { PROXY_ADDRESS } from "../../src/egress/addresses.js";
-import type { EgressAttempt } from "../../src/egress/attempt.js";
-import type { Canary } from "../../src/egress/canaries/new-canary.js";
-import type { Inspection } from "../../src/egress/inspection.js";
-import type { EgressLimits } from "../../src/egress/limits.js";
-import { type Egress, openEgress } from "../../src/egress/open-egress.js";
-import type { UpstreamProxy } from "../../src/egress/upstream/read-upstream.js";
+import { PROXY_ADDRESS } from "../../src/sandbox/egress/addresses.js";
+import type { EgressAttempt } from "../../src/sandbox/egress/attempt.js";
+import type { Canary } from "../../src/sandbox/egress/canaries/new-canary.js";
+import type { Inspection } from "../../src/sandbox/egress/inspection.js";
+import type { EgressLimits } from "../../src/sandbox/egress/limits.js";
+import { type Egress, openEgress } from "../../src/sandbox/egress/open-egress.js";
+import type { UpstreamProxy } from "../../src/sandbox/egress/upstream/read-upstream.js";
 import { LoopbackNetwork } from "./loopback-network.js";
 
 interface PlaceOptions {

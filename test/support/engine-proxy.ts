@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readEnvironment } from "../../src/config/env.js";
-import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/engine-types.js";
+import { readEnvironment } from "../../src/lib/env.js";
+import { connectEngine } from "../../src/sandbox/docker/connect.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { testEngine } from "./engine.js";
 
 /** The engine of this machine behind a socket whose streams can be made to fall silent. */

@@ -7,11 +7,11 @@ import { text } from "node:stream/consumers";
 import type { StartedTestContainer } from "testcontainers";
 // @ts-expect-error -- a plain script without types
 import { provideDebian } from "../../scripts/setup/debian-image.js";
-import { readEnvironment } from "../../src/config/env.js";
-import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/engine-types.js";
-import type { ImageName } from "../../src/images/definition.js";
-import { ensureImages } from "../../src/images/ensure.js";
+import { readEnvironment } from "../../src/lib/env.js";
+import { connectEngine } from "../../src/sandbox/docker/connect.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
+import type { ImageName } from "../../src/sandbox/images/definition.js";
+import { ensureImages } from "../../src/sandbox/images/ensure.js";
 import { testLabels } from "./test-run.js";
 
 /** Where the second engine has its directory of this machine. */

@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { pathToFileURL } from "node:url";
-import { readEnvironment } from "../../src/config/env.js";
-import type { CommonOptions } from "../../src/exec-server/sandbox-set.js";
-import { serveStdio } from "../../src/exec-server/serve-stdio.js";
+import { readEnvironment } from "../../src/lib/env.js";
+import type { CommonOptions } from "../../src/services/exec-server/sandbox-set.js";
+import { serveStdio } from "../../src/services/exec-server/serve-stdio.js";
 import { testEngine } from "./engine.js";
 import { testRuntime } from "./runtime-differences.js";
 import { temporaryDirectory, toolboxUnderTest } from "./sandbox.js";

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { readEnvironment } from "../../src/config/env.js";
-import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/engine-types.js";
+import { readEnvironment } from "../../src/lib/env.js";
 import { encodeFrame } from "../../src/sandbox/channel/frames.js";
 import { FrameType } from "../../src/sandbox/channel/protocol.js";
+import { connectEngine } from "../../src/sandbox/docker/connect.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { socketOf, testEngine } from "./engine.js";
 
 /**

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { packTar } from "../../src/docker/calls/tar.js";
 import { isBrigError } from "../../src/errors.js";
+import { packTar } from "../../src/sandbox/docker/calls/tar.js";
 import { testEngine } from "./engine.js";
 
 /** Builds the image of a folder of `test/fixtures`. Null, with a message, where its packages cannot be had. */

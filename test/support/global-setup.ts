@@ -1,6 +1,6 @@
 import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../../src/docker/engine-types.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 import { call, testEngine } from "./engine.js";
 import { containersOfEndedRuns, RunContainers } from "./run-containers.js";

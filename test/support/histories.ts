@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { isToolCall, isToolOutput, type ResponseItem, textMessage } from "../../src/model/items.js";
+import { isToolCall, isToolOutput, type ResponseItem, textMessage } from "../../src/agent/model/items.js";
 
 export function callOf(id: string): ResponseItem {
   return { type: "function_call", call_id: id, name: "shell", arguments: "{}" };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import type { InsideConnection } from "../../src/egress/inside-network.js";
+import type { InsideConnection } from "../../src/sandbox/egress/inside-network.js";
 import type { SandboxNetwork } from "../../src/sandbox/network/sandbox-network.js";
 
 export const address = "127.0.0.1";

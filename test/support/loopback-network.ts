@@ -1,7 +1,11 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import type { ConnectionOwner, InsideAddress, InsideNetwork } from "../../src/egress/inside-network.js";
+import type {
+  ConnectionOwner,
+  InsideAddress,
+  InsideNetwork,
+} from "../../src/sandbox/egress/inside-network.js";
 
 /**
  * The network of a sandbox, played by real sockets on this machine's loopback: each address and port inside is

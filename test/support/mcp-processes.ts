@@ -2,13 +2,13 @@ import { spawn } from "node:child_process";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { type OpenMcpServersOptions, openMcpServers } from "../../src/mcp/client/open-mcp-servers.js";
-import type { LaunchServer, ServerExit } from "../../src/mcp/client/server-process.js";
+import { type OpenMcpServersOptions, openMcpServers } from "../../src/agent/mcp/client/open-mcp-servers.js";
+import type { LaunchServer, ServerExit } from "../../src/agent/mcp/client/server-process.js";
 import type {
   HttpServerSettings,
   McpServerSettings,
   StdioServerSettings,
-} from "../../src/mcp/client/server-settings.js";
+} from "../../src/agent/mcp/client/server-settings.js";
 import type { McpServers, McpTool } from "../../src/tools/mcp/mcp-servers.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -1,10 +1,10 @@
 import { EventEmitter, once } from "node:events";
 import { PassThrough } from "node:stream";
 import { fromJsonSchema, McpServer } from "@modelcontextprotocol/server";
-import { defaultHttpLimits, type HttpLimits } from "../../src/mcp/server/http-limits.js";
-import { serveHttp } from "../../src/mcp/server/serve-http.js";
-import { serveStdio } from "../../src/mcp/server/serve-stdio.js";
-import type { OpenClient } from "../../src/mcp/server/served-client.js";
+import { defaultHttpLimits, type HttpLimits } from "../../src/services/mcp-server/http-limits.js";
+import { serveMcpHttp } from "../../src/services/mcp-server/serve-http.js";
+import { serveMcpStdio } from "../../src/services/mcp-server/serve-stdio.js";
+import type { OpenClient } from "../../src/services/mcp-server/served-client.js";
 
 /** What happened to the clients of a test service, in order. */
 export type ServiceEvent = "open" | "open shared" | "call started" | "call aborted" | "close";
@@ -63,7 +63,7 @@ export function openStdioService(service = new TestService()) {
   const input = new PassThrough();
   const output = new PassThrough();
   const stop = new AbortController();
-  const ended = serveStdio({ input, output, openClient: service.openClient, signal: stop.signal });
+  const ended = serveMcpStdio({ input, output, openClient: service.openClient, signal: stop.signal });
   ended.catch(() => undefined);
   const lines = linesOf(output);
   return {
@@ -89,7 +89,7 @@ export async function openHttpService(limits: Partial<HttpLimits> = {}) {
   let ended: Promise<never> = Promise.reject();
   ended.catch(() => undefined);
   const url = await new Promise<string>((resolve, reject) => {
-    ended = serveHttp({
+    ended = serveMcpHttp({
       port: 0,
       token,
       openClient: service.openClient,

@@ -1,11 +1,11 @@
+import { createModelClient } from "../../src/agent/model/create-model-client.js";
+import type { ModelClientOptions } from "../../src/agent/model/endpoint/endpoint-client.js";
+import { ModelFailure } from "../../src/agent/model/endpoint/model-failure.js";
+import { textMessage } from "../../src/agent/model/items.js";
+import type { ModelEvent, ModelRequest } from "../../src/agent/model/model-client.js";
+import type { ModelProvider } from "../../src/agent/model/provider.js";
+import { bearerKey } from "../../src/agent/model/static-credentials.js";
 import { isBrigError } from "../../src/errors.js";
-import { createModelClient } from "../../src/model/create-model-client.js";
-import type { ModelClientOptions } from "../../src/model/endpoint/endpoint-client.js";
-import { ModelFailure } from "../../src/model/endpoint/model-failure.js";
-import { textMessage } from "../../src/model/items.js";
-import type { ModelEvent, ModelRequest } from "../../src/model/model-client.js";
-import type { ModelProvider } from "../../src/model/provider.js";
-import { bearerKey } from "../../src/model/static-credentials.js";
 import { localProvider, type Reply, startResponsesServer } from "./responses-server.js";
 
 export interface AskOptions extends Partial<Omit<ModelClientOptions, "provider">> {

@@ -1,6 +1,6 @@
-import type { Engine } from "../../src/docker/engine-types.js";
 import type { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
 import { createSandbox, type Surroundings } from "../../src/sandbox/create-sandbox.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { type Sandbox, sandboxFrom } from "../../src/sandbox/sandbox.js";
 import type { SandboxOptions } from "../../src/sandbox/sandbox-options.js";
 

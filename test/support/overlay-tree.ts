@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
-import type { Engine, Mount } from "../../src/docker/engine-types.js";
+import type { Engine, Mount } from "../../src/sandbox/docker/engine-types.js";
 import { type ScanRequest, scanChanges, type TreeScan } from "../../src/sandbox/tree/tree-changes.js";
 import type { TreeChange } from "../../src/sandbox/tree/tree-state.js";
 import { call, testEngine } from "./engine.js";

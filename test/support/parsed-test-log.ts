@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { parseTestLog, type TestLogParser } from "../../src/tasks/parsers/parse-test-log.js";
+import { parseTestLog, type TestLogParser } from "../../src/batch/tasks/parsers/parse-test-log.js";
 
 /** The statuses that the parser finds, as an object. */
 export function parsed(parser: TestLogParser, log: string | readonly string[]): Record<string, string> {

@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { openMcpServers } from "../../src/mcp/client/open-mcp-servers.js";
-import type { McpServerSettings } from "../../src/mcp/client/server-settings.js";
-import { serverLauncher } from "../../src/mcp/launch/launch-servers.js";
+import { openMcpServers } from "../../src/agent/mcp/client/open-mcp-servers.js";
+import type { McpServerSettings } from "../../src/agent/mcp/client/server-settings.js";
+import { serverLauncher } from "../../src/agent/mcp/launch/launch-servers.js";
 import type { McpServers } from "../../src/tools/mcp/mcp-servers.js";
 
 /** The server of test/fixtures that runs with Node alone, wherever it is copied to. */

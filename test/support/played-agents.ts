@@ -1,10 +1,10 @@
 import type { AgentsOptions } from "../../src/agent/agents/agents-options.js";
 import { openConversation } from "../../src/agent/conversation.js";
 import type { ConversationOptions } from "../../src/agent/conversation-options.js";
+import { isToolOutput, messageText, outputText, type ResponseItem } from "../../src/agent/model/items.js";
+import type { ModelClient, ModelEvent, ModelRequest } from "../../src/agent/model/model-client.js";
+import type { SessionSetting } from "../../src/agent/session/setting.js";
 import type { AgentEvent } from "../../src/agent/turn/events.js";
-import { isToolOutput, messageText, outputText, type ResponseItem } from "../../src/model/items.js";
-import type { ModelClient, ModelEvent, ModelRequest } from "../../src/model/model-client.js";
-import type { SessionSetting } from "../../src/session/setting.js";
 import { MemorySandbox } from "./memory-sandbox.js";
 
 export const agentSetting: SessionSetting = {

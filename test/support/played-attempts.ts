@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { BatchFile, BatchSettings } from "../../src/batch/runs/batch/batch-settings.js";
+import type { AttemptOrder, AttemptRunner } from "../../src/batch/runs/batch/run-batch.js";
+import type { AttemptFailure, AttemptResult } from "../../src/batch/runs/results/attempt-result.js";
+import type { Task } from "../../src/batch/tasks/task.js";
 import { writeDurably } from "../../src/lib/files/durable-file.js";
-import type { BatchFile, BatchSettings } from "../../src/runs/batch/batch-settings.js";
-import type { AttemptOrder, AttemptRunner } from "../../src/runs/batch/run-batch.js";
-import type { AttemptFailure, AttemptResult } from "../../src/runs/results/attempt-result.js";
-import type { Task } from "../../src/tasks/task.js";
 
 /** A task that is never really run. */
 export function playedTask(name: string, given: Partial<Task> = {}): Task {

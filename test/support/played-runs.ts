@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type BatchOptions, type BatchOutcome, runAttempts } from "../../src/runs/batch/run-batch.js";
-import type { AttemptResult } from "../../src/runs/results/attempt-result.js";
-import type { Task, TaskStep } from "../../src/tasks/task.js";
+import { type BatchOptions, type BatchOutcome, runAttempts } from "../../src/batch/runs/batch/run-batch.js";
+import type { AttemptResult } from "../../src/batch/runs/results/attempt-result.js";
+import type { Task, TaskStep } from "../../src/batch/tasks/task.js";
 import { batchOptions } from "./batch-runs.js";
 import { playedRunner, playedTask } from "./played-attempts.js";
 

@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { readEnvironment } from "../../src/config/env.js";
-import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/engine-types.js";
-import type { ImageName } from "../../src/images/definition.js";
-import { ensureImages } from "../../src/images/ensure.js";
+import { readEnvironment } from "../../src/lib/env.js";
+import { connectEngine } from "../../src/sandbox/docker/connect.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
+import type { ImageName } from "../../src/sandbox/images/definition.js";
+import { ensureImages } from "../../src/sandbox/images/ensure.js";
 import { copyImage, socketOf, testEngine } from "./engine.js";
 import { testProgram } from "./test-program.js";
 

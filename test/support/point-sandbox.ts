@@ -1,7 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PointChange, SessionRestorePoint, UndoneChanges } from "../../src/session/restore-point.js";
+import type {
+  PointChange,
+  SessionRestorePoint,
+  UndoneChanges,
+} from "../../src/agent/session/restore-point.js";
 import { MemorySandbox } from "./memory-sandbox.js";
 
 type Files = ReadonlyMap<string, string>;

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { policyDirectory } from "../../src/policy/policy-directory.js";
+import { policyDirectory } from "../../src/sandbox/policy/policy-directory.js";
 
 /** Writes the policy of full access with all that the engine itself gives, and returns the file. */
 export async function engineDefaultPolicy(directory: string): Promise<string> {

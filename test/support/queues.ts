@@ -1,24 +1,24 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { AttemptQueue } from "../../src/queue/attempt-queue.js";
-import type { RunSpec } from "../../src/queue/records.js";
-import { connectRedis, disconnectRedis } from "../../src/queue/redis/connect-redis.js";
-import { readRedisAddress } from "../../src/queue/redis/redis-address.js";
-import type { ObjectStore } from "../../src/queue/store/object-store.js";
-import { openStore } from "../../src/queue/store/open-store.js";
-import { PendingJobs } from "../../src/queue/submit/pending-jobs.js";
-import { QueueRunner } from "../../src/queue/submit/queue-runner.js";
-import { TaskPackages } from "../../src/queue/submit/task-packages.js";
-import { runWorker } from "../../src/queue/worker/run-worker.js";
-import type { WorkerEvent } from "../../src/queue/worker/worker-event.js";
+import { AttemptQueue } from "../../src/batch/queue/attempt-queue.js";
+import type { RunSpec } from "../../src/batch/queue/records.js";
+import { connectRedis, disconnectRedis } from "../../src/batch/queue/redis/connect-redis.js";
+import { readRedisAddress } from "../../src/batch/queue/redis/redis-address.js";
+import type { ObjectStore } from "../../src/batch/queue/store/object-store.js";
+import { openStore } from "../../src/batch/queue/store/open-store.js";
+import { PendingJobs } from "../../src/batch/queue/submit/pending-jobs.js";
+import { QueueRunner } from "../../src/batch/queue/submit/queue-runner.js";
+import { TaskPackages } from "../../src/batch/queue/submit/task-packages.js";
+import { runWorker } from "../../src/batch/queue/worker/run-worker.js";
+import type { WorkerEvent } from "../../src/batch/queue/worker/worker-event.js";
 import {
   type AttemptRunner,
   type BatchOptions,
   type BatchOutcome,
   runAttempts,
-} from "../../src/runs/batch/run-batch.js";
-import { readLocatedTasks } from "../../src/tasks/read-tasks.js";
+} from "../../src/batch/runs/batch/run-batch.js";
+import { readLocatedTasks } from "../../src/batch/tasks/read-tasks.js";
 import { batchOptions, temporaryFolder } from "./batch-runs.js";
 import { playedRunner, playedSettings } from "./played-attempts.js";
 import type { RedisServer } from "./redis-server.js";

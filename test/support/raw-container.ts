@@ -1,16 +1,16 @@
 import { createHash, randomBytes } from "node:crypto";
 import { finished } from "node:stream/promises";
-import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { BrigError } from "../../src/errors.js";
-import { requireToolbox } from "../../src/images/require-toolbox.js";
-import { loadSeccompProfile } from "../../src/policy/policy-directory.js";
 import { openBridge } from "../../src/sandbox/channel/bridge-exec.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
+import type { ContainerBody, Engine } from "../../src/sandbox/docker/engine-types.js";
 import { readReport } from "../../src/sandbox/files/files.js";
+import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";
 import { createContainerBody } from "../../src/sandbox/plan/create-body.js";
 import { preparePlaceholders } from "../../src/sandbox/plan/placeholders.js";
 import type { SandboxPlan } from "../../src/sandbox/plan/plan.js";
+import { loadSeccompProfile } from "../../src/sandbox/policy/policy-directory.js";
 import { type KernelReport, parseReport } from "../../src/sandbox/proof/kernel-report.js";
 import { testLabels } from "./test-run.js";
 

@@ -3,8 +3,8 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import type { ModelProvider } from "../../src/model/provider.js";
-import { noCredentials } from "../../src/model/static-credentials.js";
+import type { ModelProvider } from "../../src/agent/model/provider.js";
+import { noCredentials } from "../../src/agent/model/static-credentials.js";
 
 /** A provider of that address which needs no key and waits for nothing. */
 export function localProvider(url: string, more: Partial<ModelProvider> = {}): ModelProvider {

@@ -2,7 +2,7 @@ import { appendFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Engine } from "../../src/docker/engine-types.js";
+import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { LABELS, readSessionLabels } from "../../src/sandbox/labels.js";
 import { call } from "./engine.js";
 import { isEndedRun, isOurs, testLabel, testLabels } from "./test-run.js";

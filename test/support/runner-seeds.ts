@@ -1,6 +1,6 @@
-import type { TarFile } from "../../src/docker/calls/tar.js";
 import { encodeFrame } from "../../src/sandbox/channel/frames.js";
 import { FrameType, INITIAL_CREDIT, PROTOCOL_VERSION } from "../../src/sandbox/channel/protocol.js";
+import type { TarFile } from "../../src/sandbox/docker/calls/tar.js";
 import {
   encodeSize,
   encodeSpawn,

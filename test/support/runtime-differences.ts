@@ -1,4 +1,4 @@
-import { appliesSeccomp, looksLikeGvisor, runtimeOf } from "../../src/docker/diagnosis/gvisor.js";
+import { appliesSeccomp, looksLikeGvisor, runtimeOf } from "../../src/sandbox/docker/diagnosis/gvisor.js";
 import { testEngine } from "./engine.js";
 
 /** The OCI runtime the suite runs on; undefined is the engine's own. */

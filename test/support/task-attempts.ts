@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { readEnvironment } from "../../src/config/env.js";
-import type { AgentWork, AttemptAgent } from "../../src/runs/agents/attempt-agent.js";
-import { noUsage } from "../../src/runs/agents/no-usage.js";
-import type { Attempt } from "../../src/runs/attempt/attempt.js";
-import { openTaskSandbox } from "../../src/runs/place/task-sandbox.js";
+import type { AgentWork, AttemptAgent } from "../../src/batch/runs/agents/attempt-agent.js";
+import { noUsage } from "../../src/batch/runs/agents/no-usage.js";
+import type { Attempt } from "../../src/batch/runs/attempt/attempt.js";
+import { openTaskSandbox } from "../../src/batch/runs/place/task-sandbox.js";
+import type { Task, TaskEnvironment, TaskStep, TaskVerifier } from "../../src/batch/tasks/task.js";
+import { readEnvironment } from "../../src/lib/env.js";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
-import type { Task, TaskEnvironment, TaskStep, TaskVerifier } from "../../src/tasks/task.js";
 import { testEngine } from "./engine.js";
 
 const noNetwork = { mode: "no-network", allowedHosts: [] } as const;

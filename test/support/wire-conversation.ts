@@ -1,10 +1,10 @@
 import { openConversation } from "../../src/agent/conversation.js";
 import type { ConversationOptions } from "../../src/agent/conversation-options.js";
+import { createModelClient } from "../../src/agent/model/create-model-client.js";
+import type { ModelProvider } from "../../src/agent/model/provider.js";
+import type { SessionSetting } from "../../src/agent/session/setting.js";
+import type { SessionLog, SessionRecord } from "../../src/agent/session/write/session-file.js";
 import type { AgentEvent } from "../../src/agent/turn/events.js";
-import { createModelClient } from "../../src/model/create-model-client.js";
-import type { ModelProvider } from "../../src/model/provider.js";
-import type { SessionSetting } from "../../src/session/setting.js";
-import type { SessionLog, SessionRecord } from "../../src/session/write/session-file.js";
 import { MemorySandbox } from "./memory-sandbox.js";
 import { localProvider, type Reply, startResponsesServer } from "./responses-server.js";
 

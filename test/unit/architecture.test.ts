@@ -174,7 +174,7 @@ describe("one door each", () => {
     expect(importers).not.toEqual([]);
   });
 
-  it("only src/config/env.ts reads the environment", () => {
+  it("only src/lib/env.ts reads the environment", () => {
     const readers = files.filter(({ code }) =>
       /\bprocess\s*\.\s*env\b|\{[^}]*\benv\b[^}]*\}\s*from "node:process"/.test(code),
     );

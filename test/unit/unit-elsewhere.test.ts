@@ -68,6 +68,6 @@ it("the list names tests that exist, each once and in order", () => {
 });
 
 it("the check sees such a test", () => {
-  expect(dependsOnTheMachine("test/unit/docker/diagnosis/system.test.ts")).toBe(true);
+  expect(dependsOnTheMachine("test/unit/sandbox/docker/diagnosis/system.test.ts")).toBe(true);
   expect(files.length).toBeLessThan(tests.length / 4);
 });

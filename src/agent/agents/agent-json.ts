@@ -1,6 +1,5 @@
-import { wireStatus } from "../../tools/agents/agent-state.js";
-import type { AgentState } from "../../tools/agents/agents.js";
-import type { AgentCallEnd, AgentCallStart } from "../../tools/tool.js";
+import type { AgentCallEnd, AgentCallStart, AgentState } from "../../tools/index.js";
+import { wireStatus } from "../../tools/index.js";
 import type { AgentEvent } from "../turn/events.js";
 import type { JsonEvent } from "../turn/json-event.js";
 import type { agentEventKinds } from "./agent-event-kinds.js";

@@ -1,12 +1,12 @@
 import { BrigError, isBrigError } from "../../errors.js";
-import { findSession } from "../../session/read/session-index.js";
-import { loadSession, type RecordedSession } from "../../session/read/session-reader.js";
+import { findSession } from "../session/read/session-index.js";
+import { loadSession, type RecordedSession } from "../session/read/session-reader.js";
 import {
   continueSessionFile,
   noSessionLog,
   openSessionFile,
   type SessionLog,
-} from "../../session/write/session-file.js";
+} from "../session/write/session-file.js";
 
 /** The session files of agents. */
 export class AgentRecords {

@@ -1,7 +1,7 @@
-import type { ModelClient } from "../../model/model-client.js";
-import type { ApprovalPolicy } from "../../policy/approval-policy.js";
-import type { SessionSetting } from "../../session/setting.js";
+import type { ApprovalPolicy } from "../../sandbox/index.js";
 import type { SandboxSource } from "../agent-sandbox.js";
+import type { ModelClient } from "../model/model-client.js";
+import type { SessionSetting } from "../session/setting.js";
 
 /** Agents that a session may start, and limits for them. */
 export interface AgentsOptions {

@@ -1,8 +1,8 @@
 import { BrigError } from "../../errors.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
-import { type ModelClient, noUsage, type TokenUsage, usageTogether } from "../../model/model-client.js";
-import { observedModel } from "../../model/observed-model.js";
+import { type ModelClient, noUsage, type TokenUsage, usageTogether } from "../model/model-client.js";
+import { observedModel } from "../model/observed-model.js";
 
 /** Limits the tokens and the working time of all agents of a session together. */
 export class AgentBudget {

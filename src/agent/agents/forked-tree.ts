@@ -1,10 +1,5 @@
 import { BrigError } from "../../errors.js";
-import type {
-  AgentChanges,
-  AgentFileChange,
-  AppliedChanges,
-  ChangeConflict,
-} from "../../tools/agents/agents.js";
+import type { AgentChanges, AgentFileChange, AppliedChanges, ChangeConflict } from "../../tools/index.js";
 import type { AgentSandbox, ForkedSandbox } from "../agent-sandbox.js";
 
 /** Forks the sandbox. Error: `tool.failed` if it cannot be forked. */

@@ -1,4 +1,3 @@
-import { noUsage, type TokenUsage } from "../../model/model-client.js";
 import type {
   AgentCallOptions,
   AgentChanges,
@@ -13,7 +12,8 @@ import type {
   SpawnAgentOptions,
   SpawnedAgent,
   WaitOptions,
-} from "../../tools/agents/agents.js";
+} from "../../tools/index.js";
+import { noUsage, type TokenUsage } from "../model/model-client.js";
 import { type AgentsOptions, DEFAULT_MAX_DEPTH } from "./agents-options.js";
 import { agentRoles } from "./roles.js";
 import type { SessionAgents } from "./session-agents.js";

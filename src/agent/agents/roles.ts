@@ -1,5 +1,5 @@
-import { clipped } from "../../output/cut-text.js";
-import type { AgentRoleName } from "../../tools/agents/agents.js";
+import { clipped } from "../../sandbox/index.js";
+import type { AgentRoleName } from "../../tools/index.js";
 import type { AgentRole } from "./agents-options.js";
 import { refused } from "./refused.js";
 

@@ -1,21 +1,20 @@
 import { isBrigError } from "../../errors.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import type { TokenUsage } from "../../model/model-client.js";
-import { wireStatus } from "../../tools/agents/agent-state.js";
-import {
-  type AgentCallOptions,
-  type AgentChanges,
-  type AgentMessage,
-  type AgentPathOptions,
-  type AgentState,
-  type AgentsWait,
-  type AppliedChanges,
-  isDone,
-  type SendOptions,
-  type SpawnAgentOptions,
-  type SpawnedAgent,
-  type WaitOptions,
-} from "../../tools/agents/agents.js";
+import type {
+  AgentCallOptions,
+  AgentChanges,
+  AgentMessage,
+  AgentPathOptions,
+  AgentState,
+  AgentsWait,
+  AppliedChanges,
+  SendOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  WaitOptions,
+} from "../../tools/index.js";
+import { isDone, wireStatus } from "../../tools/index.js";
+import type { TokenUsage } from "../model/model-client.js";
 import { createThreadId } from "../thread-id.js";
 import { type AgentParent, ChildOpener, type OpenedChild } from "./child/child-opener.js";
 import { ForkedTrees } from "./forked-tree.js";

@@ -1,10 +1,6 @@
-import {
-  type CommandPrefix,
-  canonicalCommand,
-  isCovered,
-} from "../../policy/command-safety/command-prefix.js";
-import type { ActionToReview, SandboxPlace } from "../../tools/review/action.js";
-import type { ApprovalQuestion } from "../../tools/tool.js";
+import type { CommandPrefix } from "../../sandbox/index.js";
+import { canonicalCommand, isCovered } from "../../sandbox/index.js";
+import type { ActionToReview, ApprovalQuestion, SandboxPlace } from "../../tools/index.js";
 
 /** An approval in one place does not count in the other. */
 type Grantable = Pick<ApprovalQuestion, "action" | "place">;

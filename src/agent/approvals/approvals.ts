@@ -1,21 +1,29 @@
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
+import type { CommandSituation } from "../../sandbox/index.js";
 import {
-  type CommandSituation,
   decideAfterDenial,
   decideCommand,
   decideMcpCall,
   decidePatch,
   escalationRefusal,
+  prefixToOffer,
   RETRY_REASON,
   refusalText,
-} from "../../policy/approval-decision.js";
-import { prefixToOffer } from "../../policy/command-safety/command-prefix.js";
-import { riskOf } from "../../policy/command-safety/command-risk.js";
-import { shellQuote } from "../../tools/command/shell-quote.js";
-import type { ActionToReview, SandboxPlace } from "../../tools/review/action.js";
-import type { ActionReview, DeniedAttempt, SecondVerdict, Verdict } from "../../tools/review/approval.js";
-import type { AnsweredApproval, ApprovalQuestion, ToolCallOptions } from "../../tools/tool.js";
+  riskOf,
+} from "../../sandbox/index.js";
+import type {
+  ActionReview,
+  ActionToReview,
+  AnsweredApproval,
+  ApprovalQuestion,
+  DeniedAttempt,
+  SandboxPlace,
+  SecondVerdict,
+  ToolCallOptions,
+  Verdict,
+} from "../../tools/index.js";
+import { shellQuote } from "../../tools/index.js";
 import type { AgentLabel } from "../agents/agent-label.js";
 import { Grants } from "./approval-grants.js";
 import { QuestionQueue } from "./question-queue.js";

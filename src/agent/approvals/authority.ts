@@ -1,8 +1,9 @@
 import { BrigError } from "../../errors.js";
-import { excessOver, type SessionAuthority } from "../../policy/session-authority.js";
-import type { SessionSetting } from "../../session/setting.js";
-import type { ToolRegistry } from "../../tools/registry.js";
+import type { SessionAuthority } from "../../sandbox/index.js";
+import { excessOver } from "../../sandbox/index.js";
+import type { ToolRegistry } from "../../tools/index.js";
 import type { ConversationOptions } from "../conversation-options.js";
+import type { SessionSetting } from "../session/setting.js";
 
 export function authorityOf(
   setting: SessionSetting,

@@ -1,6 +1,6 @@
-import { escalationRefusal } from "../../policy/approval-decision.js";
-import type { SessionSetting } from "../../session/setting.js";
-import type { ActionReview } from "../../tools/review/approval.js";
+import { escalationRefusal } from "../../sandbox/index.js";
+import type { ActionReview } from "../../tools/index.js";
+import type { SessionSetting } from "../session/setting.js";
 import type { ApprovalSituation, Approver } from "./approvals.js";
 
 /** The approvals of a session whose setting may change. */

@@ -1,8 +1,8 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
-import { isIncomplete } from "../../model/endpoint/model-failure.js";
-import { messageText, type ResponseItem, textMessage } from "../../model/items.js";
-import type { BrokenResponse, ModelClient, TokenUsage } from "../../model/model-client.js";
+import { isIncomplete } from "../model/endpoint/model-failure.js";
+import { messageText, type ResponseItem, textMessage } from "../model/items.js";
+import type { BrokenResponse, ModelClient, TokenUsage } from "../model/model-client.js";
 import type { AgentEvent } from "../turn/events.js";
 import { normalised } from "../turn/history.js";
 import { Reconnects } from "../turn/reconnects.js";

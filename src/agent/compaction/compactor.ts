@@ -1,9 +1,9 @@
 import { isBrigError } from "../../errors.js";
-import { type MessageItem, type ResponseItem, wireItem } from "../../model/items.js";
-import type { ModelClient } from "../../model/model-client.js";
-import { profileOf } from "../../model/model-profile.js";
-import { compactedItems, handoffMessage, KEPT_USER_TOKENS } from "../../session/compacted-items.js";
-import type { SessionRecord } from "../../session/write/session-file.js";
+import { type MessageItem, type ResponseItem, wireItem } from "../model/items.js";
+import type { ModelClient } from "../model/model-client.js";
+import { profileOf } from "../model/model-profile.js";
+import { compactedItems, handoffMessage, KEPT_USER_TOKENS } from "../session/compacted-items.js";
+import type { SessionRecord } from "../session/write/session-file.js";
 import type { CompactionReason } from "../turn/events.js";
 import type { Transcript } from "../turn/transcript.js";
 import { requestSummary } from "./compaction-request.js";

@@ -1,4 +1,5 @@
-import { type ApprovalPolicy, nameOfPolicy } from "../../policy/approval-policy.js";
+import type { ApprovalPolicy } from "../../sandbox/index.js";
+import { nameOfPolicy } from "../../sandbox/index.js";
 
 /**
  * Explains the approval policy to the model: who is asked about what, and how to ask to leave the sandbox.

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { SentContext, SessionSetting } from "../../session/setting.js";
+import type { SentContext, SessionSetting } from "../session/setting.js";
 import { approvalGuidance } from "./approvals-guidance.js";
 
 const environmentParts: readonly ((context: SentContext) => EnvironmentPart)[] = [

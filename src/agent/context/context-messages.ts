@@ -1,5 +1,5 @@
-import { type MessageItem, textMessage } from "../../model/items.js";
-import { type SentContext, type SessionSetting, sentContext } from "../../session/setting.js";
+import { type MessageItem, textMessage } from "../model/items.js";
+import { type SentContext, type SessionSetting, sentContext } from "../session/setting.js";
 import { environmentBlock, permissionsBlock, projectDocsBlock } from "./context-blocks.js";
 import { type ProjectDocsOptions, type ProjectFiles, readProjectDocs } from "./project-docs.js";
 

@@ -1,4 +1,4 @@
-import { type MessageItem, textMessage } from "../../model/items.js";
+import { type MessageItem, textMessage } from "../model/items.js";
 
 export const defaultInstructions = `You are a coding agent. You work in a sandbox: a container that holds the user's project, reached only through your tools.
 

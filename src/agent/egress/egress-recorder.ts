@@ -1,9 +1,6 @@
-import type { AskAboutHost } from "../../egress/ask-about-host.js";
-import type { EgressAttempt } from "../../egress/attempt.js";
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
-import type { EgressLog } from "../../egress/log/egress-log.js";
-import { egressAttemptRecord } from "../../session/write/egress-records.js";
+import type { AskAboutHost, EgressAttempt, EgressEntry, EgressLog } from "../../sandbox/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
+import { egressAttemptRecord } from "../session/write/egress-records.js";
 import type { Transcript } from "../turn/transcript.js";
 
 /** No call waits for a record that could report the error of a listener. */
@@ -67,7 +64,7 @@ export class EgressRecorder {
   }
 
   async #open(): Promise<EgressLog> {
-    const { EgressLog } = await import("../../egress/log/egress-log.js");
+    const { EgressLog } = await import("../../sandbox/index.js");
     return new EgressLog((entry) => {
       if (this.#early === null) this.#keep(entry);
       else this.#early.push(entry);

@@ -1,6 +1,6 @@
-import type { AskAboutHost, AskedHost, HostAnswer } from "../../egress/ask-about-host.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
+import type { AskAboutHost, AskedHost, HostAnswer } from "../../sandbox/index.js";
+import type { AskedUser, UserQuestion } from "../../tools/index.js";
 
 /** A connection waits so long for an answer. */
 const PATIENCE_MS = 5 * 60_000;

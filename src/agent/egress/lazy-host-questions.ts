@@ -1,6 +1,6 @@
-import type { AskAboutHost } from "../../egress/ask-about-host.js";
-import type { SessionSetting } from "../../session/setting.js";
+import type { AskAboutHost } from "../../sandbox/index.js";
 import type { ConversationOptions } from "../conversation-options.js";
+import type { SessionSetting } from "../session/setting.js";
 
 interface QuestionSituation {
   setting: () => SessionSetting;

@@ -1,11 +1,5 @@
-import {
-  isToolOutput,
-  outputText,
-  parseItem,
-  type ResponseItem,
-  type ToolCallItem,
-} from "../../model/items.js";
-import type { ModelClient } from "../../model/model-client.js";
+import { isToolOutput, outputText, parseItem, type ResponseItem, type ToolCallItem } from "../model/items.js";
+import type { ModelClient } from "../model/model-client.js";
 import { outputParts } from "./output-parts.js";
 import type { RecordedCall } from "./replay-recording.js";
 

@@ -1,4 +1,4 @@
-import type { CallOutput } from "../../model/items.js";
+import type { CallOutput } from "../model/items.js";
 import { joinOutput, outputParts } from "./output-parts.js";
 import { readStructuredOutput } from "./structured-output.js";
 

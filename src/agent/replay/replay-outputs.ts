@@ -1,4 +1,4 @@
-import { type CallOutput, outputText } from "../../model/items.js";
+import { type CallOutput, outputText } from "../model/items.js";
 import { outputParts } from "./output-parts.js";
 import { sessionIdIn } from "./replay-client.js";
 import { comparable, firstDifference, type LineDifference, sortedLines } from "./replay-compare.js";

@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { type CallOutput, outputText } from "../../model/items.js";
+import { agentToolAliases, agentToolNames } from "../../tools/index.js";
+import { type CallOutput, outputText } from "../model/items.js";
 import {
   type ReadRecord,
   readSessionLines,
   type SessionLine,
   type SessionMeta,
   type TurnSettings,
-} from "../../session/read/session-lines.js";
-import { type AgentStep, type StepCall, stepsOf } from "../../session/read/session-steps.js";
-import { readTreeRecord, type TreeDescription } from "../../session/read/session-tree.js";
-import { agentToolAliases, agentToolNames } from "../../tools/agents/agent-namespace.js";
+} from "../session/read/session-lines.js";
+import { type AgentStep, type StepCall, stepsOf } from "../session/read/session-steps.js";
+import { readTreeRecord, type TreeDescription } from "../session/read/session-tree.js";
 
 /** The parts of a recorded session that a replay needs. */
 export interface Recording {

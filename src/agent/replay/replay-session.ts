@@ -1,21 +1,21 @@
 import { BrigError } from "../../errors.js";
-import { type CallOutput, outputText } from "../../model/items.js";
-import { type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
-import type { TurnSettings } from "../../session/read/session-lines.js";
+import type { ApprovalPolicy } from "../../sandbox/index.js";
+import { parseApprovalPolicy } from "../../sandbox/index.js";
+import type { AskedUser, ToolGates } from "../../tools/index.js";
+import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
+import type { ApprovalAnswer, Approver } from "../approvals/approvals.js";
+import { openConversation } from "../conversation.js";
+import type { Conversation } from "../conversation-options.js";
+import { type CallOutput, outputText } from "../model/items.js";
+import type { TurnSettings } from "../session/read/session-lines.js";
 import {
   comparedTreeLimits,
   describeTree,
   type TreeDifference,
   treeDifferences,
-} from "../../session/read/session-tree.js";
-import type { SessionSetting } from "../../session/setting.js";
-import type { SessionLog } from "../../session/write/session-file.js";
-import type { AskedUser } from "../../tools/session/request-user-input.js";
-import type { ToolGates } from "../../tools/tool-gates.js";
-import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
-import type { ApprovalAnswer, Approver } from "../approvals/approvals.js";
-import { openConversation } from "../conversation.js";
-import type { Conversation } from "../conversation-options.js";
+} from "../session/read/session-tree.js";
+import type { SessionSetting } from "../session/setting.js";
+import type { SessionLog } from "../session/write/session-file.js";
 import type { AgentListener } from "../turn/events.js";
 import { createReplayClient } from "./replay-client.js";
 import { pathAdapter } from "./replay-compare.js";

@@ -1,8 +1,8 @@
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
 import { AfterAbort } from "../../lib/time/after-abort.js";
-import type { UndoneChanges } from "../../session/restore-point.js";
-import { restorePointRecord, undoRecord } from "../../session/write/session-records.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
+import type { UndoneChanges } from "../session/restore-point.js";
+import { restorePointRecord, undoRecord } from "../session/write/session-records.js";
 import type { Transcript } from "../turn/transcript.js";
 import { undoneMessage } from "./workspace-messages.js";
 

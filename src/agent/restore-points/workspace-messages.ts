@@ -1,5 +1,5 @@
-import { type MessageItem, textMessage } from "../../model/items.js";
-import type { SessionRestorePoint } from "../../session/restore-point.js";
+import { type MessageItem, textMessage } from "../model/items.js";
+import type { SessionRestorePoint } from "../session/restore-point.js";
 
 /** More paths than this are not listed, because they would only fill the model's context. */
 const SHOWN_CHARS = 4000;

@@ -1,8 +1,8 @@
 import { isBrigError } from "../../errors.js";
-import * as records from "../../session/write/session-records.js";
 import type { CompactionOutcome } from "../compaction/compactor.js";
 import { abortedTurnMessage } from "../context/prompt.js";
 import type { CompactionResult, TurnResult } from "../conversation-options.js";
+import * as records from "../session/write/session-records.js";
 import type { Transcript } from "./transcript.js";
 import type { TurnEnding } from "./turn.js";
 

@@ -1,23 +1,24 @@
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { BrigError } from "../../errors.js";
-import type { TokenUsage } from "../../model/model-client.js";
-import type { CallCause } from "../../output/call-cause.js";
-import type { SessionReceipt } from "../../session/receipts.js";
-import type { PointChange } from "../../session/restore-point.js";
-import type { AgentState } from "../../tools/agents/agents.js";
-import type { ElicitAnswer, McpProgress } from "../../tools/mcp/mcp-servers.js";
-import type { FileChange, FileDiff } from "../../tools/review/action.js";
+import type { CallCause, EgressEntry } from "../../sandbox/index.js";
 import type {
   AgentCallEnd,
   AgentCallStart,
+  AgentState,
   AnsweredApproval,
   ApprovalQuestion,
+  ElicitAnswer,
+  FileChange,
+  FileDiff,
   McpCallEnd,
   McpCallStart,
+  McpProgress,
   PlanStep,
-} from "../../tools/tool.js";
-import type { ResourceUsage } from "../../tools/tool-sandbox.js";
+  ResourceUsage,
+} from "../../tools/index.js";
 import type { AgentPlacement } from "../agents/agent-label.js";
+import type { TokenUsage } from "../model/model-client.js";
+import type { SessionReceipt } from "../session/receipts.js";
+import type { PointChange } from "../session/restore-point.js";
 import type { WebSearch } from "./web-search-event.js";
 
 /**

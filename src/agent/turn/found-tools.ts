@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseJson } from "../../lib/json/parse-json.js";
-import type { ResponseItem } from "../../model/items.js";
+import type { ResponseItem } from "../model/items.js";
 
 const answer = z.looseObject({ active_selected_tools: z.array(z.string()) });
 

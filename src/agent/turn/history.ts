@@ -1,3 +1,5 @@
+import type { TruncationPolicy } from "../../sandbox/index.js";
+import { truncateParts, truncateText } from "../../sandbox/index.js";
 import {
   type CallOutput,
   isToolCall,
@@ -5,9 +7,8 @@ import {
   type ResponseItem,
   type ToolCallItem,
   type ToolOutputItem,
-} from "../../model/items.js";
-import type { TokenUsage } from "../../model/model-client.js";
-import { type TruncationPolicy, truncateParts, truncateText } from "../../output/truncation.js";
+} from "../model/items.js";
+import type { TokenUsage } from "../model/model-client.js";
 import { TokenMeter } from "./token-meter.js";
 
 /** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */

@@ -1,15 +1,13 @@
 import type { BrigError } from "../../errors.js";
-import { isIncomplete } from "../../model/endpoint/model-failure.js";
-import { calledTool, isToolCall, type ToolCallItem, textMessage } from "../../model/items.js";
-import type { BrokenResponse, ModelClient, ModelRequest } from "../../model/model-client.js";
-import { approvalRecord, callRecord } from "../../session/write/session-records.js";
-import { AGENT_NAMESPACE } from "../../tools/agents/agent-namespace.js";
-import { type CallOutcome, CallScheduler, type ToolCall } from "../../tools/call-scheduler.js";
-import type { ToolRegistry } from "../../tools/registry.js";
-import type { ToolActivity } from "../../tools/tool.js";
+import type { CallOutcome, ToolActivity, ToolCall, ToolRegistry } from "../../tools/index.js";
+import { AGENT_NAMESPACE, CallScheduler } from "../../tools/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import { isContextOverflow } from "../compaction/compaction-request.js";
+import { isIncomplete } from "../model/endpoint/model-failure.js";
+import { calledTool, isToolCall, type ToolCallItem, textMessage } from "../model/items.js";
+import type { BrokenResponse, ModelClient, ModelRequest } from "../model/model-client.js";
 import type { RestorePoints } from "../restore-points/restore-points.js";
+import { approvalRecord, callRecord } from "../session/write/session-records.js";
 import type { Transcript } from "./transcript.js";
 
 export interface ResponseContext {

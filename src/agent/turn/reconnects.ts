@@ -1,5 +1,5 @@
-import { retryDelayMs } from "../../model/endpoint/backoff.js";
-import type { BrokenResponse, ModelClient } from "../../model/model-client.js";
+import { retryDelayMs } from "../model/endpoint/backoff.js";
+import type { BrokenResponse, ModelClient } from "../model/model-client.js";
 import type { AgentEvent } from "./events.js";
 
 /** An endpoint that was silent twice in a row most likely stays silent, and each attempt costs minutes. */

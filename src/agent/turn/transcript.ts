@@ -1,16 +1,16 @@
 import { mapTexts } from "../../lib/json/map-texts.js";
+import type { TruncationPolicy } from "../../sandbox/index.js";
+import type { CallOutcome } from "../../tools/index.js";
 import {
   isToolCall,
   isToolOutput,
   messageText,
   type ResponseItem,
   type ToolCallItem,
-} from "../../model/items.js";
-import { noUsage, type TokenUsage, usageTogether } from "../../model/model-client.js";
-import type { TruncationPolicy } from "../../output/truncation.js";
-import type { SessionLog, SessionRecord } from "../../session/write/session-file.js";
-import { eventOfItem, responseItem, tokenCountEvent } from "../../session/write/session-records.js";
-import type { CallOutcome } from "../../tools/call-scheduler.js";
+} from "../model/items.js";
+import { noUsage, type TokenUsage, usageTogether } from "../model/model-client.js";
+import type { SessionLog, SessionRecord } from "../session/write/session-file.js";
+import { eventOfItem, responseItem, tokenCountEvent } from "../session/write/session-records.js";
 import type { AgentEvent, AgentListener } from "./events.js";
 import { foundTools } from "./found-tools.js";
 import { History, outputItem } from "./history.js";

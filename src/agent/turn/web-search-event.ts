@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ResponseItem } from "../../model/items.js";
+import type { ResponseItem } from "../model/items.js";
 
 const searchCall = z.object({
   type: z.literal("web_search_call"),

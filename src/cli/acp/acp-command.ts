@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { SANDBOX_MODES } from "../../policy/modes.js";
+import { SANDBOX_MODES } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import { addLimitOptions } from "../container/limit-options.js";
 import { addVariableOptions } from "../container/variable-options.js";
@@ -36,7 +36,7 @@ standard input and output. Each session works in the directory that the editor n
 
 async function serve(flags: AcpFlags, context: CliContext): Promise<void> {
   const [{ serveAcp }, { sessionOpener }, { readHostProcesses }, { hostname }] = await Promise.all([
-    import("../../acp/serve-acp.js"),
+    import("../../services/index.js"),
     import("./session-opener.js"),
     import("../../lib/owner.js"),
     import("node:os"),

@@ -1,5 +1,5 @@
-import type { RequestedServer } from "../../acp/session-opener.js";
-import type { McpServerInput } from "../../config/mcp-servers-schema.js";
+import type { McpServerInput } from "../../agent/index.js";
+import type { RequestedServer } from "../../services/index.js";
 
 const MAX_NAME_CHARS = 64;
 

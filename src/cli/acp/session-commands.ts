@@ -1,5 +1,5 @@
-import type { SessionCommand } from "../../acp/session-opener.js";
-import { fenced } from "../../acp/updates/shown-text.js";
+import type { SessionCommand } from "../../services/index.js";
+import { fenced } from "../../services/index.js";
 import { slashCommands } from "../conversation/input/slash-commands.js";
 import type { Block } from "../conversation/screen/block.js";
 import type { AgentSetup } from "../setup/agent-setup.js";

@@ -1,10 +1,14 @@
 import { Writable } from "node:stream";
-import type { Login, PreparedSession, SessionOpener, SessionRequest } from "../../acp/session-opener.js";
-import { DEFAULT_MODEL } from "../../config/config-schema.js";
+import type { SessionFileEntry } from "../../agent/index.js";
+import {
+  continueSessionFile,
+  DEFAULT_MODEL,
+  describeDamage,
+  findSessionFiles,
+  loadSession,
+} from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
-import { findSessionFiles, type SessionFileEntry } from "../../session/read/session-index.js";
-import { describeDamage, loadSession } from "../../session/read/session-reader.js";
-import { continueSessionFile } from "../../session/write/session-file.js";
+import type { Login, PreparedSession, SessionOpener, SessionRequest } from "../../services/index.js";
 import { deleteWithAgents } from "../commands/delete-sessions.js";
 import { configuredIssuer, defaultTimeoutMs } from "../commands/login/login.js";
 import type { CliContext } from "../context.js";
@@ -92,10 +96,7 @@ function loginAtEditor(flags: AgentFlags, context: CliContext): Login {
   const { brigHome } = context.environment;
   return {
     async withBrowser({ signal, show }) {
-      const [{ logInWithBrowser }, { storeTokens }] = await Promise.all([
-        import("../../model/login/browser-login.js"),
-        import("../../model/login/store-login.js"),
-      ]);
+      const { logInWithBrowser, storeTokens } = await import("../../agent/index.js");
       const settings = await configuredIssuer(flags, context);
       const tokens = await logInWithBrowser({
         settings,
@@ -109,7 +110,7 @@ function loginAtEditor(flags: AgentFlags, context: CliContext): Login {
       await storeTokens(brigHome, tokens, { signal });
     },
     async withApiKey(key, { signal }) {
-      const { parseApiKey, storeApiKey } = await import("../../model/login/store-login.js");
+      const { parseApiKey, storeApiKey } = await import("../../agent/index.js");
       await storeApiKey(brigHome, parseApiKey(key), { signal });
     },
   };

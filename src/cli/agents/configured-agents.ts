@@ -1,7 +1,6 @@
-import type { AgentRole, AgentsOptions } from "../../agent/agents/agents-options.js";
-import { type AgentRoleConfig, rolesIn } from "../../config/agents-schema.js";
-import type { Config } from "../../config/config-schema.js";
-import type { ToolGates } from "../../tools/tool-gates.js";
+import type { AgentRole, AgentRoleConfig, AgentsOptions, Config } from "../../agent/index.js";
+import { rolesIn } from "../../agent/index.js";
+import type { ToolGates } from "../../tools/index.js";
 
 /** The functions with which a session opens models and sandboxes for its agents. */
 interface AgentParts extends Pick<AgentsOptions, "openModel" | "home" | "inMode" | "canFork"> {
@@ -44,6 +43,6 @@ async function roleOf(name: string, { config_file: file, ...table }: AgentRoleCo
 
 /** The code that reads role files is loaded only if a role has one. */
 async function readRole(file: string): Promise<AgentRoleConfig> {
-  const { readRoleFile } = await import("../../config/file/role-file.js");
+  const { readRoleFile } = await import("../../agent/index.js");
   return await readRoleFile(file);
 }

@@ -1,11 +1,12 @@
 import { resolve } from "node:path";
-import type { AgentModelChoice } from "../../agent/agents/agents-options.js";
-import { type Config, DEFAULT_MODEL } from "../../config/config-schema.js";
-import { createModelClient } from "../../model/create-model-client.js";
-import { configuredLogin } from "../../model/login/open-login.js";
-import type { ModelClient } from "../../model/model-client.js";
-import { resolveProvider } from "../../model/resolve-provider.js";
-import { createScriptedClient } from "../../model/script/scripted-client.js";
+import type { AgentModelChoice, Config, ModelClient } from "../../agent/index.js";
+import {
+  configuredLogin,
+  createModelClient,
+  createScriptedClient,
+  DEFAULT_MODEL,
+  resolveProvider,
+} from "../../agent/index.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
@@ -46,7 +47,7 @@ async function scriptedModels(
   { context, threadId, hasManyTurns }: ModelSource & { hasManyTurns: boolean },
 ): Promise<SessionModels> {
   const [{ loadScript }, { scriptedAgentModels }] = await Promise.all([
-    import("../../model/script/script.js"),
+    import("../../agent/index.js"),
     import("./scripted-agent-models.js"),
   ]);
   const script = await loadScript(resolve(context.cwd, file), { hasManyTurns });

@@ -1,7 +1,5 @@
-import type { AgentModelChoice } from "../../agent/agents/agents-options.js";
-import type { ModelClient } from "../../model/model-client.js";
-import type { Script } from "../../model/script/script.js";
-import { createScriptedClient } from "../../model/script/scripted-client.js";
+import type { AgentModelChoice, ModelClient, Script } from "../../agent/index.js";
+import { createScriptedClient } from "../../agent/index.js";
 
 /** Gives each agent the next script from the `agents` list of the script that its parent plays. */
 export function scriptedAgentModels(

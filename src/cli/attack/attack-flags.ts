@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import { SANDBOX_MODES } from "../../policy/modes.js";
+import { SANDBOX_MODES } from "../../sandbox/index.js";
 import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { collect } from "../setup/option-values.js";
 

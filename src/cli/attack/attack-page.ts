@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { AttackedPolicy } from "../../sandbox/attack/attack.js";
-import type { Judgement } from "../../sandbox/attack/judge.js";
+import type { AttackedPolicy, Judgement } from "../../sandbox/index.js";
 import { byGroup, headingOf, summaryOf, VERDICT_WORDS } from "./attack-text.js";
 
 interface About {

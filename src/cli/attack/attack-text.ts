@@ -1,9 +1,8 @@
 import { styleText } from "node:util";
 import { wrapLines } from "../../lib/terminal/break-columns.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { AttackedPolicy } from "../../sandbox/attack/attack.js";
-import { attemptGroups } from "../../sandbox/attack/attempts/all-attempts.js";
-import type { Judgement, Verdict } from "../../sandbox/attack/judge.js";
+import type { AttackedPolicy, Judgement, Verdict } from "../../sandbox/index.js";
+import { attemptGroups } from "../../sandbox/index.js";
 
 /** The words for each verdict. */
 export const VERDICT_WORDS: Record<Verdict, string> = {

@@ -1,13 +1,10 @@
 import { resolve } from "node:path";
-import { connectEngine } from "../../docker/connect.js";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { writeDurably } from "../../lib/files/durable-file.js";
 import { createProgress } from "../../lib/terminal/progress.js";
-import { type AttackedPolicy, attack } from "../../sandbox/attack/attack.js";
-import type { Verdict } from "../../sandbox/attack/judge.js";
-import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+import type { AttackedPolicy, SandboxSettings, Verdict } from "../../sandbox/index.js";
+import { attack, connectEngine, resolveSettings } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { ownFailure } from "../exit-status.js";

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DEFAULT_MODEL } from "../../config/config-schema.js";
-import type { RetryPolicy } from "../../runs/batch/retries.js";
-import { infrastructureClasses } from "../../runs/results/attempt-result.js";
-import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
+import { DEFAULT_MODEL } from "../../agent/index.js";
+import type { RetryPolicy } from "../../batch/index.js";
+import { infrastructureClasses } from "../../batch/index.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { addQueueOptions, type QueueFlags } from "../queue/queue-flags.js";
 import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";

@@ -1,5 +1,4 @@
-import type { Summary } from "../../report/summary/summary.js";
-import type { BatchEvent } from "../../runs/batch/batch-events.js";
+import type { BatchEvent, Summary } from "../../batch/index.js";
 
 /** The event as `--json` prints it; null for the end of the run, which `endAsJson` prints with the summary. */
 export function eventAsJson(event: BatchEvent): object | null {

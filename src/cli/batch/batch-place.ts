@@ -1,9 +1,5 @@
-import type { TasksPlace } from "../../batch/run-tasks.js";
-import type { Config } from "../../config/config-schema.js";
-import type { AttemptAgent } from "../../runs/agents/attempt-agent.js";
-import type { BatchSettings } from "../../runs/batch/batch-settings.js";
-import type { RunImages } from "../../runs/images/open-task-images.js";
-import type { Task } from "../../tasks/task.js";
+import type { Config } from "../../agent/index.js";
+import type { AttemptAgent, BatchSettings, RunImages, Task, TasksPlace } from "../../batch/index.js";
 import type { CliContext } from "../context.js";
 import type { BatchFlags } from "./batch-flags.js";
 

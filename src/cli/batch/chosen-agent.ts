@@ -1,20 +1,18 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Config, DEFAULT_MODEL } from "../../config/config-schema.js";
+import type { Config } from "../../agent/index.js";
+import {
+  costOfRequest,
+  createScriptedClient,
+  DEFAULT_MODEL,
+  loadScript,
+  priceOfModel,
+} from "../../agent/index.js";
+import type { AttemptAgent, BatchSettings, CostOf } from "../../batch/index.js";
+import { cheatAgentNamed, commandAgent, modelAgent, nopAgent, oracleAgent } from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { costOfRequest, priceOfModel } from "../../model/prices/model-price.js";
-import { loadScript } from "../../model/script/script.js";
-import { createScriptedClient } from "../../model/script/scripted-client.js";
-import type { AttemptAgent } from "../../runs/agents/attempt-agent.js";
-import type { CostOf } from "../../runs/agents/budgeted-model.js";
-import { cheatAgentNamed } from "../../runs/agents/cheat-agent.js";
-import { commandAgent } from "../../runs/agents/command-agent.js";
-import { modelAgent } from "../../runs/agents/model-agent.js";
-import { nopAgent } from "../../runs/agents/nop-agent.js";
-import { oracleAgent } from "../../runs/agents/oracle-agent.js";
-import type { BatchSettings } from "../../runs/batch/batch-settings.js";
 import { openModel } from "../agents/open-models.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";

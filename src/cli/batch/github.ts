@@ -1,13 +1,9 @@
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Summary, Task } from "../../batch/index.js";
+import { annotations, jobSummary, readResults, runFiles } from "../../batch/index.js";
 import { errnoOf } from "../../lib/errno.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import { annotations } from "../../report/github/annotations.js";
-import { jobSummary } from "../../report/github/job-summary.js";
-import type { Summary } from "../../report/summary/summary.js";
-import { readResults } from "../../runs/results/results-file.js";
-import { runFiles } from "../../runs/results/run-files.js";
-import type { Task } from "../../tasks/task.js";
 import type { CliContext } from "../context.js";
 import { say, write } from "../render.js";
 

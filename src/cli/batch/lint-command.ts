@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
-import type { LintFinding } from "../../tasks/lint/finding.js";
+import type { LintFinding } from "../../batch/index.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 
@@ -10,7 +10,7 @@ export function defineLint(command: Command, context: CliContext): void {
     .argument("<paths...>", "tasks, directories of tasks, or files of rows")
     .option("--json", "print the findings as JSON")
     .action(async (paths: string[], { json }: { json?: boolean }) => {
-      const { lintTasks } = await import("../../tasks/lint/lint-tasks.js");
+      const { lintTasks } = await import("../../batch/index.js");
       const { cwd, environment, signal, stdout } = context;
       const report = await lintTasks(paths, { cwd, variables: environment.variables, signal });
       const count = (level: string) => report.findings.filter((finding) => finding.level === level).length;

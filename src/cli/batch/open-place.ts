@@ -1,7 +1,6 @@
-import { connectEngine } from "../../docker/connect.js";
+import { attemptLimits, requireRoomFor } from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
-import { requireRoomFor } from "../../runs/admission/attempt-admission.js";
-import { attemptLimits } from "../../runs/batch/batch-settings.js";
+import { connectEngine } from "../../sandbox/index.js";
 import type { BatchFlags } from "./batch-flags.js";
 import type { BatchPlace, OpenPlaceOptions } from "./batch-place.js";
 import { openBatchImages } from "./images/batch-images.js";

@@ -1,9 +1,6 @@
+import type { ReadSelectedOptions, SelectedTasks } from "../../batch/index.js";
+import { readSelected } from "../../batch/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import {
-  type ReadSelectedOptions,
-  readSelected,
-  type SelectedTasks,
-} from "../../runs/batch/read-selected.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 

@@ -1,17 +1,23 @@
 import { join, resolve } from "node:path";
-import { runTasks, settingsOf, type TasksRun } from "../../batch/run-tasks.js";
-import { loadConfig } from "../../config/settings/load-config.js";
+import { loadConfig } from "../../agent/index.js";
+import type {
+  AttemptAgent,
+  BatchOutcome,
+  RunImages,
+  SelectedTasks,
+  Summary,
+  Task,
+  TasksRun,
+} from "../../batch/index.js";
+import {
+  refuseUnsupportedTasks,
+  retryPolicy,
+  runTasks,
+  settingsOf,
+  wantedImages,
+} from "../../batch/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { Summary } from "../../report/summary/summary.js";
-import type { AttemptAgent } from "../../runs/agents/attempt-agent.js";
-import { refuseUnsupportedTasks } from "../../runs/batch/container-runner.js";
-import type { SelectedTasks } from "../../runs/batch/read-selected.js";
-import { retryPolicy } from "../../runs/batch/retries.js";
-import type { BatchOutcome } from "../../runs/batch/run-batch.js";
-import type { RunImages } from "../../runs/images/open-task-images.js";
-import { wantedImages } from "../../runs/images/wanted-images.js";
-import type { Task } from "../../tasks/task.js";
 import { flaggedLimits } from "../container/limit-options.js";
 import type { CliContext, Interruption } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";

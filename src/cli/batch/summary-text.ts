@@ -1,7 +1,5 @@
-import { estimateText } from "../../report/statistics/estimate-text.js";
-import { passKindsText } from "../../report/summary/pass-text.js";
-import type { Summary } from "../../report/summary/summary.js";
-import type { BatchOutcome } from "../../runs/batch/run-batch.js";
+import type { BatchOutcome, Summary } from "../../batch/index.js";
+import { estimateText, passKindsText } from "../../batch/index.js";
 
 /** One row for each task. */
 export function taskRows({ perTask }: Summary): string[][] {

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { RunFolder } from "../../batch/index.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
-import type { RunFolder } from "../../report/view/run-folder.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson } from "../render.js";
 import { openBrowser } from "../setup/open-browser.js";
@@ -50,7 +50,7 @@ async function view(paths: readonly string[], flags: ViewFlags, context: CliCont
       code: "usage.invalid",
       hint: "leave one of them out",
     });
-  const { RunFolder } = await import("../../report/view/run-folder.js");
+  const { RunFolder } = await import("../../batch/index.js");
   const folders = await Promise.all(paths.map((path) => RunFolder.open(resolve(context.cwd, path))));
   if (flags.out === undefined) await serve(folders, flags, context);
   else await writePage(folders, { ...flags, out: resolve(context.cwd, flags.out) }, context);
@@ -58,10 +58,9 @@ async function view(paths: readonly string[], flags: ViewFlags, context: CliCont
 
 async function serve(folders: readonly RunFolder[], flags: ViewFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, signal } = context;
-  const [{ serveView }, { readPageAsset }, { newToken }] = await Promise.all([
-    import("../../report/view/view-server.js"),
-    import("../../report/view/page-html.js"),
-    import("../../service/bearer-token.js"),
+  const [{ serveView, readPageAsset }, { newToken }] = await Promise.all([
+    import("../../batch/index.js"),
+    import("../../lib/http/bearer-token.js"),
   ]);
   await serveView({
     folders,
@@ -83,10 +82,7 @@ async function writePage(
   context: CliContext,
 ): Promise<void> {
   const { stdout, signal } = context;
-  const [{ writeStaticPage }, { readPageAsset }] = await Promise.all([
-    import("../../report/view/static-page.js"),
-    import("../../report/view/page-html.js"),
-  ]);
+  const { writeStaticPage, readPageAsset } = await import("../../batch/index.js");
   const asset = await readPageAsset();
   const report = await writeWholeFile(out, (file) =>
     // `file.write` would not do: it may write less than it was given, without an error.

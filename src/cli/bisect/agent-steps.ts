@@ -1,6 +1,5 @@
-import { type ChangingStep, changingSteps } from "../../session/read/changing-steps.js";
-import { agentsOf } from "../../session/read/session-family.js";
-import { readSessionLines } from "../../session/read/session-lines.js";
+import type { ChangingStep } from "../../agent/index.js";
+import { agentsOf, changingSteps, readSessionLines } from "../../agent/index.js";
 
 /** A change that an agent of a session has made in the session's workspace. */
 export interface StepOfAgent {

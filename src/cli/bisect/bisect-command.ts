@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
+import { findSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
-import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
-import { findSession } from "../../session/read/session-index.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, usesColour, write, writeJson } from "../render.js";
 import { lastSession, noSession } from "../sessions/chosen-session.js";
@@ -77,7 +77,7 @@ async function bisect({ session, argv }: Target, flags: BisectFlags, context: Cl
   const { workspace, states, image } = await readSessionStates(file, { brigHome, signal });
   const tryCount = 2 + expectedTries(states.length - 2);
   await say(stderr, beginningText({ workspace, states }, { tryCount }));
-  const { connectEngine } = await import("../../docker/connect.js");
+  const { connectEngine } = await import("../../sandbox/index.js");
   const options: TryOptions = {
     argv,
     timeoutMs: flags.timeout,

@@ -1,7 +1,6 @@
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { clipped } from "../../output/cut-text.js";
-import { lastLines } from "../../output/line-fold.js";
+import { clipped, lastLines } from "../../sandbox/index.js";
 import { callTitle, changedText } from "../display/call-text.js";
 import type { BisectOutcome, Tried } from "./bisect-states.js";
 import type { SessionState, SessionStates, StateOrigin } from "./session-states.js";

@@ -1,10 +1,9 @@
 import { z } from "zod";
+import type { ChangingStep, ReadRecord, SessionFileEntry, SessionLine } from "../../agent/index.js";
+import { changingSteps, readSessionLines } from "../../agent/index.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import type { PointHead } from "../../sandbox/snapshots/point-lines.js";
-import { openSnapshot } from "../../sandbox/snapshots/snapshot-store.js";
-import { type ChangingStep, changingSteps } from "../../session/read/changing-steps.js";
-import type { SessionFileEntry } from "../../session/read/session-index.js";
-import { type ReadRecord, readSessionLines, type SessionLine } from "../../session/read/session-lines.js";
+import type { PointHead } from "../../sandbox/index.js";
+import { openSnapshot } from "../../sandbox/index.js";
 import { agentSteps, type StepOfAgent, stateKey } from "./agent-steps.js";
 
 /** A state of a session's copy-on-write workspace. */

@@ -1,11 +1,8 @@
 import type { Readable } from "node:stream";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { NeutralStream, neutralise } from "../../lib/terminal/terminal.js";
-import { appendOutput, emptyFold, type LineFold } from "../../output/line-fold.js";
-import type { StartOptions } from "../../sandbox/open-sandbox.js";
-import { type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
-import type { ExitStatus } from "../../sandbox/sandbox-types.js";
-import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
+import type { ExitStatus, LineFold, Sandbox, StartOptions, UnresolvedSettings } from "../../sandbox/index.js";
+import { appendOutput, emptyFold, sandboxFrom } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { fitted, write } from "../render.js";
@@ -55,8 +52,7 @@ async function openState(
   { settings, engine, context }: TryOptions,
 ): Promise<Sandbox> {
   const { environment, signal, stderr } = context;
-  const { openFromSnapshot } = await import("../../sandbox/changes/sandbox-changes.js");
-  const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
+  const { openFromSnapshot, resolveSettings } = await import("../../sandbox/index.js");
   const opened = await openFromSnapshot(
     (workspace) => resolveSettings({ ...settings, workspace, workspaceKind: "overlay" }),
     {

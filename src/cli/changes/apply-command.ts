@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { PathReason } from "../../sandbox/changes/workspace-change.js";
+import type { PathReason } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson } from "../render.js";
 import { addChangesOptions, type ChangesFlags, openKept } from "./kept-changes.js";

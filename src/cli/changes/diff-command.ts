@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
-import type { WorkspaceChange } from "../../sandbox/changes/workspace-change.js";
+import type { EgressSettings, SecretMask, WorkspaceChange } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { addChangesOptions, allKept, type ChangesFlags, openKept } from "./kept-changes.js";
@@ -67,15 +65,14 @@ async function diff(paths: string[], flags: DiffFlags, context: CliContext): Pro
 
 /** Hides the secrets of the user's configuration. Prints a warning for each secret that cannot be read, and so not hidden. */
 async function configuredMask({ environment, stderr }: CliContext): Promise<SecretMask | undefined> {
-  const { loadConfig } = await import("../../config/settings/load-config.js");
+  const { loadConfig } = await import("../../agent/index.js");
   const { config } = await loadConfig(environment);
   if (
     config.egress === undefined ||
     Object.keys({ ...config.egress.secrets, ...config.egress.aws_keys }).length === 0
   )
     return undefined;
-  const { readableSecrets } = await import("../../sandbox/egress/read-egress.js");
-  const { SecretMask } = await import("../../egress/secrets/secret-mask.js");
+  const { readableSecrets, SecretMask } = await import("../../sandbox/index.js");
   const { secrets, unreadable } = await readableSecrets(config.egress as EgressSettings, environment);
   for (const { message } of unreadable)
     await say(stderr, `brig: ${neutralise(message)}, so it is not masked\n`);

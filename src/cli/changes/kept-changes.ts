@@ -1,10 +1,7 @@
 import type { Command } from "commander";
-import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import type { ApplyOptions, ApplyResult } from "../../sandbox/changes/workspace-change.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { readRescues } from "../../sandbox/snapshots/rescued.js";
-import { describeSnapshot, listSnapshots } from "../../sandbox/snapshots/snapshot-store.js";
+import type { ApplyOptions, ApplyResult, Sandbox, SecretMask } from "../../sandbox/index.js";
+import { describeSnapshot, listSnapshots, readRescues } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { fitted, say } from "../render.js";
@@ -76,10 +73,9 @@ export async function openKept(
     });
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
   await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
-  const { applyKept, openFromSnapshot } = await import("../../sandbox/changes/sandbox-changes.js");
-  const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
-  const { connectEngine } = await import("../../docker/connect.js");
-  const { sandboxFrom } = await import("../../sandbox/sandbox.js");
+  const { applyKept, openFromSnapshot, resolveSettings, connectEngine, sandboxFrom } = await import(
+    "../../sandbox/index.js"
+  );
   const engine = connectEngine({ env: environment });
   // A failure is reported where the engine is needed, when the snapshot is read.
   engine.catch(() => undefined);
@@ -166,8 +162,7 @@ async function keptOfSession(
   all: readonly KeptState[],
   { id, brigHome }: { id: string; brigHome: string },
 ): Promise<KeptState[]> {
-  const { findSession } = await import("../../session/read/session-index.js");
-  const { loadSession } = await import("../../session/read/session-reader.js");
+  const { findSession, loadSession } = await import("../../agent/index.js");
   const file = await findSession(brigHome, id).catch((error: unknown) => {
     if (isBrigError(error, "session.unknown")) return null;
     throw error;

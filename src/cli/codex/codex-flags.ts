@@ -1,5 +1,5 @@
-import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
+import type { Environment } from "../../lib/env.js";
 import type { ResumeFlags } from "../commands/resume.js";
 
 export interface CodexFlags {

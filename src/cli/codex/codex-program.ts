@@ -1,4 +1,4 @@
-import type { Environment } from "../../config/env.js";
+import type { Environment } from "../../lib/env.js";
 import { environmentProblem } from "../check-home.js";
 import type { CommandEntry } from "../command-list.js";
 import type { CliContext } from "../context.js";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { parseToml } from "../../config/file/toml-document.js";
+import { parseToml } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 
 /** The name of brig's environment in Codex. */

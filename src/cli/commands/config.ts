@@ -1,8 +1,7 @@
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import { type DescribedValue, describeConfig } from "../../config/settings/describe-config.js";
-import { configFiles, type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
-import { describeSource } from "../../config/settings/sources.js";
+import type { DescribedValue, LoadedConfig } from "../../agent/index.js";
+import { configFiles, describeConfig, describeSource, loadConfig } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import type { CliContext } from "../context.js";

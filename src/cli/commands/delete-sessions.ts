@@ -1,18 +1,12 @@
 import { rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
+import type { SessionFileEntry, SessionSummary } from "../../agent/index.js";
+import { agentsOf, findSession, lockSessionFile, summariseAll } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { type CurrentProcess, type FileLock, holderOf, readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { agentsOf } from "../../session/read/session-family.js";
-import {
-  findSession,
-  type SessionFileEntry,
-  type SessionSummary,
-  summariseAll,
-} from "../../session/read/session-index.js";
-import { lockSessionFile } from "../../session/write/session-lock.js";
 import type { CliContext } from "../context.js";
 import { inFamilies, sessionRow } from "../display/session-rows.js";
 import { say, writeTable } from "../render.js";

@@ -1,11 +1,13 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { connectEngine } from "../../docker/connect.js";
-import type { Check } from "../../docker/diagnosis/check.js";
-import { diagnose } from "../../docker/diagnosis/diagnose.js";
-import { diagnoseImages } from "../../images/diagnose-images.js";
-import { diagnoseRuntimes } from "../../sandbox/diagnose-runtimes.js";
-import { diagnoseOverlay } from "../../sandbox/overlay/diagnose-overlay.js";
+import type { Check } from "../../sandbox/index.js";
+import {
+  connectEngine,
+  diagnose,
+  diagnoseImages,
+  diagnoseOverlay,
+  diagnoseRuntimes,
+} from "../../sandbox/index.js";
 import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson, writeTable } from "../render.js";

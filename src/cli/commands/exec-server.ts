@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import type { Receipt } from "../../sandbox/receipt/receipt.js";
+import type { Receipt } from "../../sandbox/index.js";
 import { addLimitOptions, flaggedLimits, type LimitFlags } from "../container/limit-options.js";
 import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
@@ -64,7 +64,7 @@ async function serve(flags: ExecServerFlags, context: CliContext): Promise<void>
     },
   };
   if (flags.listen.kind === "stdio") {
-    const { serveStdio } = await import("../../exec-server/serve-stdio.js");
+    const { serveStdio } = await import("../../services/index.js");
     return await serveStdio({
       input: clientInput(context),
       output: context.stdout,
@@ -73,10 +73,10 @@ async function serve(flags: ExecServerFlags, context: CliContext): Promise<void>
       signal,
     });
   }
-  const { newToken, readTokenFile } = await import("../../service/bearer-token.js");
+  const { newToken, readTokenFile } = await import("../../lib/http/bearer-token.js");
   const given = flags.wsTokenFile;
   const token = given === undefined ? newToken() : await readTokenFile(resolve(cwd, given));
-  const { serveWebSocket } = await import("../../exec-server/serve-websocket.js");
+  const { serveWebSocket } = await import("../../services/index.js");
   await serveWebSocket({
     port: flags.listen.port,
     token,

@@ -2,11 +2,8 @@ import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { causeSentences } from "../../output/call-cause.js";
-import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { ExitStatus } from "../../sandbox/sandbox-types.js";
-import type { SetupEnd } from "../../sandbox/setup/run-setup.js";
+import type { ExitStatus, Sandbox, SetupEnd } from "../../sandbox/index.js";
+import { causeSentences, MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import type { ExecEgress } from "../egress/exec-egress.js";
@@ -108,11 +105,11 @@ async function watchEgress(
   { json }: ExecFlags,
   { stderr }: CliContext,
 ): Promise<ExecEgress | null> {
-  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { openedSandboxOf } = await import("../../sandbox/index.js");
   const { policy, setup } = openedSandboxOf(sandbox).settings;
   const { network } = policy.policy;
   const learns = network.kind === "allowlist" && network.learns === true;
-  const { hasAllowList } = await import("../../sandbox/setup/has-allow-list.js");
+  const { hasAllowList } = await import("../../sandbox/index.js");
   if (!hasAllowList(network, setup) || (json !== true && !learns)) return null;
   const { ExecEgress } = await import("../egress/exec-egress.js");
   if (learns) await say(stderr, ExecEgress.warning);
@@ -168,7 +165,7 @@ async function runForJson(
 
 /** Notices about things that do not work in the sandbox. */
 async function noticesOf(sandbox: Sandbox): Promise<Pick<BrigError, "code" | "message" | "hint">[]> {
-  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { openedSandboxOf } = await import("../../sandbox/index.js");
   return openedSandboxOf(sandbox).plan.notices.map(({ code, message, hint }) => ({ code, message, hint }));
 }
 

@@ -1,34 +1,42 @@
 import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
-import { connectEngine } from "../../docker/connect.js";
-import type { Engine } from "../../docker/engine-types.js";
-import { memoryLabel } from "../../docker/podman/memory-volumes.js";
-import { type ImageName, imageDefinitions } from "../../images/definition.js";
-import { findImage, findImages } from "../../images/find-image.js";
-import { isLocked } from "../../images/lock.js";
-import { homeId, homeLabel } from "../../images/marks/home-label.js";
-import { removeUnfinished, type UnfinishedLabel, unfinishedImages } from "../../images/marks/unfinished.js";
-import { toolboxLabel } from "../../images/toolbox-volume.js";
+import { buildsHold, isHeld, TaskImageStore } from "../../batch/index.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
-import { buildsHold, isHeld } from "../../runs/images/image-holds.js";
-import { TaskImageStore } from "../../runs/images/janitor/task-image-store.js";
-import { removeLeftQuarantines } from "../../sandbox/branch/quarantine.js";
-import { undoKilledApplies } from "../../sandbox/changes/sandbox-changes.js";
-import { openSandbox } from "../../sandbox/open-sandbox.js";
-import { treeLabel } from "../../sandbox/overlay/tree-volumes.js";
-import { readRecords, reclaimPlaceholders } from "../../sandbox/sandbox-records.js";
-import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
-import { removeOldSnapshots, removeUnfinishedContents } from "../../sandbox/snapshots/old-snapshots.js";
-import { removeUnfinishedSnapshots } from "../../sandbox/snapshots/snapshot-store.js";
+import type {
+  Engine,
+  ImageName,
+  SweepReport,
+  SweepVerdict,
+  SweptObject,
+  UnfinishedLabel,
+} from "../../sandbox/index.js";
 import {
+  cacheLabel,
+  connectEngine,
+  findImage,
+  findImages,
+  homeId,
+  homeLabel,
+  imageDefinitions,
+  isLocked,
+  memoryLabel,
+  openSandbox,
   REMOVABLE,
-  type SweepReport,
-  type SweepVerdict,
-  type SweptObject,
+  readRecords,
+  reclaimPlaceholders,
+  removeLeftQuarantines,
+  removeOldSnapshots,
+  removeUnfinished,
+  removeUnfinishedContents,
+  removeUnfinishedSnapshots,
+  resolveSettings,
   sweep,
-} from "../../sandbox/sweep.js";
-import { cacheLabel } from "../../sandbox/volumes/cache-volume.js";
+  toolboxLabel,
+  treeLabel,
+  undoKilledApplies,
+  unfinishedImages,
+} from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { forgetEndedOwners } from "../ports/forget-ended-owners.js";
 import { write, writeJson, writeTable } from "../render.js";

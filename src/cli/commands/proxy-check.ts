@@ -1,7 +1,8 @@
-import type { Environment } from "../../config/env.js";
-import { type Check, check } from "../../docker/diagnosis/check.js";
+import type { Environment } from "../../lib/env.js";
 import { type ConfiguredProxy, readProxies } from "../../lib/proxy/proxies.js";
 import { describeProxy, parseProxyAddress } from "../../lib/proxy/proxy-address.js";
+import type { Check } from "../../sandbox/index.js";
+import { check } from "../../sandbox/index.js";
 
 /** Describes the proxies that brig's requests and the sandboxes' connections go through, without passwords. */
 export function checkProxies({

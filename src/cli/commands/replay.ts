@@ -4,19 +4,12 @@ import { basename, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
-import { type Recording, readRecording } from "../../agent/replay/replay-recording.js";
-import {
-  isSame,
-  type ReplayReport,
-  replaySession,
-  workDirectory,
-} from "../../agent/replay/replay-session.js";
+import type { Recording, ReplayReport, TurnSettings } from "../../agent/index.js";
+import { isSame, readRecording, replaySession, workDirectory } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import { isSandboxMode } from "../../policy/modes.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { resolveSettings, type UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
-import type { TurnSettings } from "../../session/read/session-lines.js";
+import type { Sandbox, UnresolvedSettings } from "../../sandbox/index.js";
+import { isSandboxMode, resolveSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { describeReplay } from "../display/replay-text.js";
 import { RunDisplay } from "../display/run-display.js";

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
+import type { RecordedSession } from "../../agent/index.js";
+import { continueSessionFile, describeDamage, findSession, loadSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import { findSession } from "../../session/read/session-index.js";
-import { describeDamage, loadSession, type RecordedSession } from "../../session/read/session-reader.js";
-import { continueSessionFile } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { say } from "../render.js";

@@ -1,15 +1,12 @@
 import { stat, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { JsonEvents } from "../../agent/jsonl-events.js";
-import { type AgentResult, runAgent } from "../../agent/run-agent.js";
-import type { AgentEvent } from "../../agent/turn/events.js";
+import type { AgentEvent, AgentResult, SessionLog, SessionSetting } from "../../agent/index.js";
+import { JsonEvents, runAgent } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { SessionSetting } from "../../session/setting.js";
-import type { SessionLog } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { CONVERSE, canConverse } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";

@@ -3,15 +3,19 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { createThreadId } from "../../agent/thread-id.js";
+import type { ForkedSession, SessionStep, SessionSummary } from "../../agent/index.js";
+import {
+  atifDocument,
+  createThreadId,
+  findSessionFiles,
+  forkSession,
+  readSessionLines,
+  stepsOf,
+  summariseAll,
+} from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
-import { atifDocument } from "../../session/export/session-atif.js";
-import { type ForkedSession, forkSession } from "../../session/fork/session-fork.js";
-import { findSessionFiles, type SessionSummary, summariseAll } from "../../session/read/session-index.js";
-import { readSessionLines } from "../../session/read/session-lines.js";
-import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { fittingRows, inFamilies, sessionHeader, sessionRow } from "../display/session-rows.js";

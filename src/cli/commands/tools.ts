@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { DEFAULT_MODEL } from "../../config/config-schema.js";
-import { loadConfig } from "../../config/settings/load-config.js";
-import { explainGate, type GateLayer } from "../../tools/tool-gates.js";
+import { DEFAULT_MODEL, loadConfig } from "../../agent/index.js";
+import type { GateLayer } from "../../tools/index.js";
+import { explainGate } from "../../tools/index.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson, writeTable } from "../render.js";
 import { addConfigOptions, type ConfigFlags, configChoice } from "../setup/config-choice.js";

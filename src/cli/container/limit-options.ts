@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { LIMIT_BOUNDS } from "../../policy/limit-bounds.js";
-import type { SandboxLimits } from "../../policy/policy.js";
+import type { SandboxLimits } from "../../sandbox/index.js";
+import { LIMIT_BOUNDS } from "../../sandbox/index.js";
 
 /** The flags of every command that opens a sandbox. */
 export interface LimitFlags {

@@ -1,7 +1,6 @@
-import type { Conversation } from "../../agent/conversation-options.js";
+import type { Conversation } from "../../agent/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { PathReason, WorkspaceChange } from "../../sandbox/changes/workspace-change.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { PathReason, Sandbox, WorkspaceChange } from "../../sandbox/index.js";
 import type { Block, ListingLine } from "./screen/block.js";
 import { plural } from "./screen/styled-line.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
@@ -104,7 +103,7 @@ function splitPaths(argument: string): string[] {
 /** Null if the session works on a workspace of another kind. */
 async function copyOnWriteSandbox(conversation: Conversation): Promise<Sandbox | null> {
   const sandbox = await conversation.sandbox;
-  const { Sandbox, openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { Sandbox, openedSandboxOf } = await import("../../sandbox/index.js");
   return sandbox instanceof Sandbox && openedSandboxOf(sandbox).tree !== null ? sandbox : null;
 }
 

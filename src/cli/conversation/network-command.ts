@@ -1,9 +1,7 @@
 import { existsSync } from "node:fs";
-import { mergedEntries } from "../../egress/log/egress-log.js";
-import { normalPattern } from "../../policy/hosts/host-pattern.js";
-import { describeNetwork, isWithinNetwork, type NetworkScope } from "../../policy/network.js";
-import { egressOf } from "../../session/read/session-egress.js";
-import { readSessionLines } from "../../session/read/session-lines.js";
+import { egressOf, readSessionLines } from "../../agent/index.js";
+import type { NetworkScope } from "../../sandbox/index.js";
+import { describeNetwork, isWithinNetwork, mergedEntries, normalPattern } from "../../sandbox/index.js";
 import { egressRow } from "../egress/egress-text.js";
 import { projectHosts } from "../egress/remembered-hosts.js";
 import type { Block } from "./screen/block.js";
@@ -16,7 +14,7 @@ const USAGE = "/network, /network allow HOST, /network deny HOST or /network non
 export async function networkCommand({ argument, signal }: SlashCall, parts: SlashParts): Promise<void> {
   const { conversation, show } = parts;
   const sandbox = await conversation.sandbox;
-  const { Sandbox, openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { Sandbox, openedSandboxOf } = await import("../../sandbox/index.js");
   const opened = sandbox instanceof Sandbox ? openedSandboxOf(sandbox) : null;
   if (opened === null || opened.egress === null)
     return show(

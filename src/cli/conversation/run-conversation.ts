@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { openConversation } from "../../agent/conversation.js";
-import type { Conversation } from "../../agent/conversation-options.js";
-import type { AgentListener } from "../../agent/turn/events.js";
+import type { AgentListener, Conversation } from "../../agent/index.js";
+import { openConversation } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";

@@ -1,11 +1,15 @@
-import type { Conversation } from "../../agent/conversation-options.js";
+import type { Conversation, SessionSetting } from "../../agent/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { nameOfPolicy } from "../../policy/approval-policy.js";
-import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
-import { describeNetwork } from "../../policy/network.js";
-import { compareModes, isNoLooser } from "../../policy/strictness.js";
-import type { SessionSetting } from "../../session/setting.js";
+import type { SandboxMode } from "../../sandbox/index.js";
+import {
+  compareModes,
+  describeNetwork,
+  isNoLooser,
+  isSandboxMode,
+  nameOfPolicy,
+  SANDBOX_MODES,
+} from "../../sandbox/index.js";
 import { applyToHost, showDiff, undoLastCall } from "./changes-commands.js";
 import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
 import type { Question } from "./question.js";

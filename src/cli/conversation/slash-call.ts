@@ -1,4 +1,4 @@
-import type { Conversation } from "../../agent/conversation-options.js";
+import type { Conversation } from "../../agent/index.js";
 import type { AgentSetup } from "../setup/agent-setup.js";
 import type { PendingQuestions } from "./question.js";
 import type { Block } from "./screen/block.js";

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type { ToolSandbox } from "../../tools/tool-sandbox.js";
+import type { ToolSandbox } from "../../tools/index.js";
 import type { ListingLine } from "./screen/block.js";
 
 export type WorkspaceDiff =

@@ -1,8 +1,7 @@
-import type { AgentPlacement } from "../../agent/agents/agent-label.js";
-import type { AgentEvent } from "../../agent/turn/events.js";
+import type { AgentEvent, AgentPlacement } from "../../agent/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { clipped } from "../../output/cut-text.js";
-import type { AgentState } from "../../tools/agents/agents.js";
+import { clipped } from "../../sandbox/index.js";
+import type { AgentState } from "../../tools/index.js";
 import { callTitle, commandText } from "./call-text.js";
 
 const SHOWN_CHARS = 160;

@@ -1,4 +1,4 @@
-import type { AgentEvent } from "../../agent/turn/events.js";
+import type { AgentEvent } from "../../agent/index.js";
 
 type CallEnded = AgentEvent & { kind: "call-ended" };
 

@@ -29,7 +29,7 @@ function errorFacts(error: unknown): object {
 
 export async function errorAsEvent(error: unknown): Promise<object> {
   // Imported here, because every command loads this file and few need this code.
-  const { wireDisk } = await import("../../session/write/cause-records.js");
+  const { wireDisk } = await import("../../agent/index.js");
   const disk = error instanceof BrigError ? wireDisk(error.disk) : undefined;
   return { type: "error", ...errorFacts(error), disk };
 }

@@ -1,7 +1,7 @@
-import type { AgentEvent } from "../../agent/turn/events.js";
+import type { AgentEvent } from "../../agent/index.js";
+import { noUsage } from "../../agent/index.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { noUsage } from "../../model/model-client.js";
 import type { OutputStream } from "../context.js";
 import { ansiLine } from "../conversation/screen/ansi-line.js";
 import { blocksLines } from "../conversation/screen/block-lines.js";

@@ -1,6 +1,6 @@
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { clipped } from "../../output/cut-text.js";
-import type { McpProgress } from "../../tools/mcp/mcp-servers.js";
+import { clipped } from "../../sandbox/index.js";
+import type { McpProgress } from "../../tools/index.js";
 
 const MESSAGE_CHARS = 160;
 

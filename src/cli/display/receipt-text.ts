@@ -1,5 +1,5 @@
+import type { SessionBranchArrival, SessionReceipt } from "../../agent/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { SessionBranchArrival, SessionReceipt } from "../../session/receipts.js";
 
 /** How many findings are shown; `--json` and the session file have them all. */
 const SHOWN = 20;

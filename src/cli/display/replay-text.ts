@@ -1,5 +1,6 @@
-import { isSame, type ReplayReport } from "../../agent/replay/replay-session.js";
-import { clipped } from "../../output/cut-text.js";
+import type { ReplayReport } from "../../agent/index.js";
+import { isSame } from "../../agent/index.js";
+import { clipped } from "../../sandbox/index.js";
 import { plural } from "../conversation/screen/styled-line.js";
 
 const SHOWN_INPUT_CHARS = 160;

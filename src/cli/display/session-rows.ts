@@ -1,6 +1,6 @@
+import type { SessionSummary } from "../../agent/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { fitRows } from "../../lib/terminal/table.js";
-import type { SessionSummary } from "../../session/read/session-index.js";
 import type { CliContext } from "../context.js";
 
 const SHOWN_PROMPT_CHARS = 60;

@@ -1,9 +1,15 @@
-import { readStructuredOutput } from "../../agent/replay/structured-output.js";
+import type {
+  AgentStep,
+  CallOutput,
+  MessageItem,
+  MessageStep,
+  SessionMeta,
+  SessionStep,
+  StepCall,
+} from "../../agent/index.js";
+import { readStructuredOutput } from "../../agent/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { CallOutput, MessageItem } from "../../model/items.js";
-import type { SessionMeta } from "../../session/read/session-lines.js";
-import type { AgentStep, MessageStep, SessionStep, StepCall } from "../../session/read/session-steps.js";
 import { changedText } from "./call-text.js";
 
 /** Only this much of longer summaries, inputs and outputs is shown. */

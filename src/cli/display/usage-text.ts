@@ -1,4 +1,4 @@
-import type { TokenUsage } from "../../model/model-client.js";
+import type { TokenUsage } from "../../agent/index.js";
 
 /** How many tokens the session and its agents have used; empty for each of the two that has used none. */
 export function usageText({ usage, agentUsage }: { usage: TokenUsage; agentUsage: TokenUsage }): string[] {

@@ -1,10 +1,8 @@
 import type { Command } from "commander";
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
-import { mergedEntries } from "../../egress/log/egress-log.js";
-import { proposeHosts } from "../../egress/log/propose-hosts.js";
+import { egressOf, readSessionLines } from "../../agent/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
-import { egressOf } from "../../session/read/session-egress.js";
-import { readSessionLines } from "../../session/read/session-lines.js";
+import type { EgressEntry } from "../../sandbox/index.js";
+import { mergedEntries, proposeHosts } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";

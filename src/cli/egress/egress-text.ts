@@ -1,7 +1,7 @@
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
-import { clipped } from "../../output/cut-text.js";
+import type { EgressEntry } from "../../sandbox/index.js";
+import { clipped } from "../../sandbox/index.js";
 
 export const egressHeader = [
   ...[

@@ -1,7 +1,5 @@
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
-import { EgressLog, mergedEntries } from "../../egress/log/egress-log.js";
-import { proposeHosts } from "../../egress/log/propose-hosts.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { EgressEntry, Sandbox } from "../../sandbox/index.js";
+import { EgressLog, mergedEntries, proposeHosts } from "../../sandbox/index.js";
 import { entryAsJson } from "./egress-text.js";
 import { LEARNING, proposalText } from "./learning.js";
 

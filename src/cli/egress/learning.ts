@@ -1,8 +1,7 @@
-import type { AgentEvent } from "../../agent/turn/events.js";
-import type { EgressEntry } from "../../egress/log/egress-entry.js";
-import { type Proposal, proposeHosts } from "../../egress/log/propose-hosts.js";
+import type { AgentEvent } from "../../agent/index.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
-import { clipped } from "../../output/cut-text.js";
+import type { EgressEntry, Proposal } from "../../sandbox/index.js";
+import { clipped, proposeHosts } from "../../sandbox/index.js";
 
 export const LEARNING =
   "brig: --network learn lets programs send anything to every public host, and only records it: use it with nothing secret\n";

@@ -1,8 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
-import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+import type { EgressSettings, SandboxSettings, UnresolvedSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 
 /** A variable of this machine, and the hosts that its value is for, as entries of an allow-list. */
@@ -36,7 +34,7 @@ export function egressChoice(
   return {
     ...(secrets !== undefined && { egress: { secrets: asSettings(secrets) } }),
     async configuredEgress() {
-      const { loadConfig } = await import("../../config/settings/load-config.js");
+      const { loadConfig } = await import("../../agent/index.js");
       return (await loadConfig(environment)).config.egress as EgressSettings | undefined;
     },
   };

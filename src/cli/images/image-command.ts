@@ -1,10 +1,8 @@
 import { type Command, Option } from "commander";
-import { connectEngine } from "../../docker/connect.js";
 import { BrigError } from "../../errors.js";
-import { type ImageName, imageDefinitions } from "../../images/definition.js";
-import { ensureImages } from "../../images/ensure.js";
-import { ensureToolboxVolume } from "../../images/toolbox-volume.js";
 import { createProgress } from "../../lib/terminal/progress.js";
+import type { ImageName } from "../../sandbox/index.js";
+import { connectEngine, ensureImages, ensureToolboxVolume, imageDefinitions } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import { sizeArgument } from "../setup/option-values.js";

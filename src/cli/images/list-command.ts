@@ -1,8 +1,8 @@
-import type { Engine } from "../../docker/engine-types.js";
-import { listImages } from "../../images/list.js";
+import { TaskImageStore } from "../../batch/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
-import { TaskImageStore } from "../../runs/images/janitor/task-image-store.js";
+import type { Engine } from "../../sandbox/index.js";
+import { listImages } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 

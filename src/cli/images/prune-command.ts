@@ -1,7 +1,7 @@
-import type { Engine } from "../../docker/engine-types.js";
-import { type PrunedObject, type PruneReport, pruneImages } from "../../images/prune.js";
+import { TaskImageStore } from "../../batch/index.js";
 import { formatBytes } from "../../lib/bytes.js";
-import { TaskImageStore } from "../../runs/images/janitor/task-image-store.js";
+import type { Engine, PrunedObject, PruneReport } from "../../sandbox/index.js";
+import { pruneImages } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 

@@ -1,5 +1,4 @@
-import type { AgentSandbox } from "../../agent/agent-sandbox.js";
-import type { McpServerConfig } from "../../config/config-schema.js";
+import type { AgentSandbox, McpServerConfig } from "../../agent/index.js";
 import { messageWithHint } from "../../errors.js";
 import type { CliContext } from "../context.js";
 import { openSandbox } from "../setup/open-sandbox.js";

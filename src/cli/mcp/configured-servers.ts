@@ -1,9 +1,8 @@
-import type { Config, McpServerConfig } from "../../config/config-schema.js";
-import type { Environment } from "../../config/env.js";
+import type { Config, McpServerConfig, McpServerSettings, ServerPlace } from "../../agent/index.js";
+import { DEFAULT_STARTUP_TIMEOUT_MS } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
+import type { Environment } from "../../lib/env.js";
 import { readProxies } from "../../lib/proxy/proxies.js";
-import { DEFAULT_STARTUP_TIMEOUT_MS, type McpServerSettings } from "../../mcp/client/server-settings.js";
-import type { ServerPlace } from "../../mcp/launch/server-place.js";
 
 /** The servers to start. */
 export interface ConfiguredServers {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { McpServerConfig } from "../../config/config-schema.js";
-import { loadConfig } from "../../config/settings/load-config.js";
+import type { McpServerConfig } from "../../agent/index.js";
+import { loadConfig } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
 import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";

@@ -1,8 +1,8 @@
-import type { McpServerConfig } from "../../config/config-schema.js";
-import type { Environment } from "../../config/env.js";
+import type { McpServerConfig } from "../../agent/index.js";
+import type { Environment } from "../../lib/env.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { clipped } from "../../output/cut-text.js";
-import { shellQuote } from "../../tools/command/shell-quote.js";
+import { clipped } from "../../sandbox/index.js";
+import { shellQuote } from "../../tools/index.js";
 import type { CheckedServer } from "./check-servers.js";
 import { missingVariable, startupTimeoutMs } from "./configured-servers.js";
 

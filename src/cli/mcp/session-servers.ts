@@ -1,10 +1,8 @@
-import type { McpSession } from "../../agent/session-servers.js";
-import type { McpServerConfig } from "../../config/config-schema.js";
-import { type McpServerInput, parseMcpServers } from "../../config/mcp-servers-schema.js";
+import type { McpServerConfig, McpServerInput, McpSession } from "../../agent/index.js";
+import { parseMcpServers } from "../../agent/index.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type { SandboxMode } from "../../policy/modes.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
-import type { McpServers } from "../../tools/mcp/mcp-servers.js";
+import type { SandboxMode, SandboxSettings } from "../../sandbox/index.js";
+import type { McpServers } from "../../tools/index.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
@@ -29,10 +27,7 @@ export async function serverOpener(
   const { settings, places, warnings } = configuredServers(servers, context.environment);
   for (const warning of warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
   if (Object.keys(settings).length === 0) return null;
-  const [{ openMcpServers }, { serverLauncher }] = await Promise.all([
-    import("../../mcp/client/open-mcp-servers.js"),
-    import("../../mcp/launch/launch-servers.js"),
-  ]);
+  const { openMcpServers, serverLauncher } = await import("../../agent/index.js");
   const { environment, stderr } = context;
   return ({ sandbox, setting, onReceipt }) => {
     const launch = serverLauncher(places, {

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
-import { readPolicyFile } from "../../policy/load-policy.js";
-import { type PolicyReading, readPolicy } from "../../policy/parse-policy.js";
+import type { PolicyReading } from "../../sandbox/index.js";
+import { readPolicy, readPolicyFile } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson } from "../render.js";
 import { lineOfField } from "./line-of-field.js";

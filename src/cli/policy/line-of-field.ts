@@ -1,4 +1,4 @@
-import { keyLines } from "../../config/file/toml-lines.js";
+import { keyLines } from "../../agent/index.js";
 
 /**
  * The line, from 1, of a field such as `limits.pids` or `tmpfs[1].sizeMb` in a valid document. For a missing field it is the

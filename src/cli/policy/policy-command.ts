@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
-import { SANDBOX_MODES } from "../../policy/modes.js";
+import { SANDBOX_MODES } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 
 export function definePolicy(command: Command, context: CliContext): void {

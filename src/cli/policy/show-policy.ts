@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import { stringify } from "smol-toml";
-import { readPolicyText } from "../../policy/load-policy.js";
-import { parsePolicy, readPolicy } from "../../policy/parse-policy.js";
+import { parsePolicy, readPolicy, readPolicyText } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 

@@ -1,5 +1,5 @@
 import { access } from "node:fs/promises";
-import { openPorts } from "../../sandbox/network/port-records.js";
+import { openPorts } from "../../sandbox/index.js";
 import { controlDirectory, openControlRecords } from "./control/control-records.js";
 
 /**

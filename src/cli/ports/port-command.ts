@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { BrigError } from "../../errors.js";
-import { openPorts } from "../../sandbox/network/port-records.js";
+import { openPorts } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { askOwner } from "./control/ask-owner.js";

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
-import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { Sandbox } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import { offerPorts } from "./offer-ports.js";
@@ -42,8 +42,7 @@ export async function publishPorts(
   { publish = [], onClose, ...label }: Publishing,
   { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
 ): Promise<void> {
-  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
-  const { closeFirst } = await import("../../sandbox/open-sandbox.js");
+  const { openedSandboxOf, closeFirst } = await import("../../sandbox/index.js");
   const ports = new SandboxPorts(sandbox, label, environment.brigHome);
   const opened = openedSandboxOf(sandbox);
   closeFirst(opened, ports);

@@ -1,6 +1,5 @@
 import { BrigError } from "../../errors.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { ForwardedPort } from "../../sandbox/sandbox-types.js";
+import type { ForwardedPort, Sandbox } from "../../sandbox/index.js";
 
 const MAX_PORTS = 64;
 
@@ -45,7 +44,7 @@ export class SandboxPorts implements AsyncDisposable {
         code: "sandbox.port-failed",
         hint: "close one of them: brig port --close PORT",
       });
-    const { recordPort } = await import("../../sandbox/network/port-records.js");
+    const { recordPort } = await import("../../sandbox/index.js");
     const { sandbox } = this;
     const port = await sandbox.forward(sandboxPort, { hostPort });
     const { url } = port;

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
+import { proofsOf, readSessionLines } from "../../agent/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
-import { readSessionLines } from "../../session/read/session-lines.js";
-import { proofsOf } from "../../session/read/session-proofs.js";
 import type { CliContext } from "../context.js";
 import { say, write } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";

@@ -1,8 +1,7 @@
 import { hostname } from "node:os";
-import type { Engine } from "../../docker/engine-types.js";
 import { ownerState, readHostProcesses } from "../../lib/owner.js";
-import { inTime } from "../../sandbox/removal.js";
-import { readRecords, type SandboxAbout, type SandboxRecord } from "../../sandbox/sandbox-records.js";
+import type { Engine, SandboxAbout, SandboxRecord } from "../../sandbox/index.js";
+import { inTime, readRecords } from "../../sandbox/index.js";
 
 /** A sandbox of this `$BRIG_HOME`. */
 export interface ListedSandbox extends SandboxAbout {

@@ -23,7 +23,7 @@ It lists the sandboxes that were opened with this $BRIG_HOME, by a running brig 
 
 async function listOpen({ all = false, json }: PsFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, environment } = context;
-  const { connectEngine } = await import("../../docker/connect.js");
+  const { connectEngine } = await import("../../sandbox/index.js");
   const every = await listSandboxes(environment.brigHome, (endpoint) =>
     connectEngine({ env: environment, endpoint }),
   );

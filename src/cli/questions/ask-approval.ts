@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { styleText } from "node:util";
-import type { ApprovalAnswer, Approver } from "../../agent/approvals/approvals.js";
+import type { ApprovalAnswer, Approver } from "../../agent/index.js";
 import { breakBetweenWords } from "../../lib/terminal/break-columns.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";

@@ -1,6 +1,6 @@
-import type { Approver } from "../../agent/approvals/approvals.js";
-import { QuestionQueue } from "../../agent/approvals/question-queue.js";
-import type { AskedUser } from "../../tools/session/request-user-input.js";
+import type { Approver } from "../../agent/index.js";
+import { QuestionQueue } from "../../agent/index.js";
+import type { AskedUser } from "../../tools/index.js";
 
 interface Askers {
   user: AskedUser;

@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from "node:readline";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
-import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
+import type { AskedUser, UserQuestion } from "../../tools/index.js";
 import type { InputStream, OutputStream } from "../context.js";
 import { fitted } from "../render.js";
 

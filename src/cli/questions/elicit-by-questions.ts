@@ -1,6 +1,12 @@
-import { clipped } from "../../output/cut-text.js";
-import type { Elicit, ElicitAnswer, ElicitField, ElicitQuestion } from "../../tools/mcp/mcp-servers.js";
-import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
+import { clipped } from "../../sandbox/index.js";
+import type {
+  AskedUser,
+  Elicit,
+  ElicitAnswer,
+  ElicitField,
+  ElicitQuestion,
+  UserQuestion,
+} from "../../tools/index.js";
 
 type Value = string | number | boolean | readonly string[];
 

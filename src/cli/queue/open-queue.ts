@@ -1,12 +1,15 @@
 import { resolve } from "node:path";
+import type { ObjectStore, RedisConnection } from "../../batch/index.js";
+import {
+  AttemptQueue,
+  connectRedis,
+  disconnectRedis,
+  openStore,
+  readRedisAddress,
+} from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { AttemptQueue } from "../../queue/attempt-queue.js";
-import { connectRedis, disconnectRedis, type RedisConnection } from "../../queue/redis/connect-redis.js";
-import { readRedisAddress } from "../../queue/redis/redis-address.js";
-import type { ObjectStore } from "../../queue/store/object-store.js";
-import { openStore } from "../../queue/store/open-store.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import type { QueueFlags } from "./queue-flags.js";

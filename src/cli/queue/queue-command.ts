@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { QueueStatus } from "../../queue/status/queue-status.js";
+import type { QueueStatus } from "../../batch/index.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { addQueueOptions, type QueueFlags } from "./queue-flags.js";
@@ -23,7 +23,7 @@ export function defineQueue(command: Command, context: CliContext): void {
 async function status(flags: Flags, context: CliContext): Promise<void> {
   const [{ openQueue }, { readQueueStatus }] = await Promise.all([
     import("./open-queue.js"),
-    import("../../queue/status/queue-status.js"),
+    import("../../batch/index.js"),
   ]);
   await using opened = await openQueue(flags, context);
   const found = await readQueueStatus(opened.queue);
@@ -62,7 +62,7 @@ async function writeRows(stdout: CliContext["stdout"], head: string[], rows: str
 async function cancel(run: string, flags: Flags, context: CliContext): Promise<void> {
   const [{ openQueue }, { cancelRun }] = await Promise.all([
     import("./open-queue.js"),
-    import("../../queue/status/cancel-run.js"),
+    import("../../batch/index.js"),
   ]);
   await using opened = await openQueue(flags, context);
   const { removed, running } = await cancelRun(opened.queue, run);

@@ -1,10 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import type { RunSpec } from "../../queue/records.js";
-import { PendingJobs } from "../../queue/submit/pending-jobs.js";
-import { QueueRunner } from "../../queue/submit/queue-runner.js";
-import { TaskPackages } from "../../queue/submit/task-packages.js";
+import type { RunSpec } from "../../batch/index.js";
+import { PendingJobs, QueueRunner, TaskPackages } from "../../batch/index.js";
 import type { BatchPlace, OpenPlaceOptions } from "../batch/batch-place.js";
 import { say } from "../render.js";
 import { openQueue, openResults } from "./open-queue.js";

@@ -1,12 +1,11 @@
 import { availableParallelism, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../config/settings/load-config.js";
-import { connectEngine } from "../../docker/connect.js";
+import { loadConfig } from "../../agent/index.js";
+import type { WorkerEvent } from "../../batch/index.js";
+import { openAttemptAdmission, runWorker } from "../../batch/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
-import { runWorker } from "../../queue/worker/run-worker.js";
-import type { WorkerEvent } from "../../queue/worker/worker-event.js";
-import { openAttemptAdmission } from "../../runs/admission/attempt-admission.js";
+import { connectEngine } from "../../sandbox/index.js";
 import { openBatchImages } from "../batch/images/batch-images.js";
 import { waitText } from "../batch/progress/batch-rows.js";
 import type { CliContext } from "../context.js";

@@ -1,17 +1,20 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "../../config/config-schema.js";
-import type { Engine } from "../../docker/engine-types.js";
+import type { Config } from "../../agent/index.js";
+import type {
+  AttemptAdmission,
+  AttemptLimits,
+  AttemptOrder,
+  AttemptResult,
+  AttemptRunner,
+  BatchSettings,
+  RunImages,
+  RunSpec,
+} from "../../batch/index.js";
+import { attemptLimits, containerRunner, settingDifferences } from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
-import type { RunSpec } from "../../queue/records.js";
-import type { AttemptAdmission } from "../../runs/admission/attempt-admission.js";
-import type { AttemptLimits } from "../../runs/attempt/attempt.js";
-import { attemptLimits, type BatchSettings, settingDifferences } from "../../runs/batch/batch-settings.js";
-import { containerRunner } from "../../runs/batch/container-runner.js";
-import type { AttemptOrder, AttemptRunner } from "../../runs/batch/run-batch.js";
-import type { RunImages } from "../../runs/images/open-task-images.js";
-import type { AttemptResult } from "../../runs/results/attempt-result.js";
+import type { Engine } from "../../sandbox/index.js";
 import { chosenAgent } from "../batch/chosen-agent.js";
 import type { CliContext } from "../context.js";
 import type { WorkerFlags } from "./queue-flags.js";

@@ -1,7 +1,8 @@
 import { totalmem } from "node:os";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes } from "../../lib/bytes.js";
-import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
+import type { SandboxMode } from "../../sandbox/index.js";
+import { isSandboxMode, SANDBOX_MODES } from "../../sandbox/index.js";
 import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";

@@ -1,4 +1,4 @@
-import type { OpenClient } from "../../mcp/server/served-client.js";
+import type { OpenClient } from "../../services/index.js";
 import type { CliContext } from "../context.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
 
@@ -9,9 +9,8 @@ export async function codexClients(
   flags: AgentFlags,
   { context, idleMinutes }: { context: CliContext; idleMinutes: number | undefined },
 ): Promise<OpenClient> {
-  const [{ ThreadList }, { openCodexClient }, { prepareThread }] = await Promise.all([
-    import("../../mcp/server/codex/thread-list.js"),
-    import("../../mcp/server/codex/open-codex-client.js"),
+  const [{ ThreadList, openCodexClient }, { prepareThread }] = await Promise.all([
+    import("../../services/index.js"),
     import("../threads/prepare-thread.js"),
   ]);
   const threads = new ThreadList({

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import type { OpenClient } from "../../mcp/server/served-client.js";
-import { newToken, readTokenFile } from "../../service/bearer-token.js";
+import { newToken, readTokenFile } from "../../lib/http/bearer-token.js";
+import type { OpenClient } from "../../services/index.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import { clientInput } from "./client-input.js";
@@ -37,12 +37,12 @@ export async function serveMcp(
   if (listen.kind === "stdio") {
     if (tokenFile !== undefined)
       throw new BrigError("--token-file is for --listen http://127.0.0.1:PORT", { code: "usage.invalid" });
-    const { serveStdio } = await import("../../mcp/server/serve-stdio.js");
-    return await serveStdio({ input: clientInput(context), output: stdout, openClient, signal });
+    const { serveMcpStdio } = await import("../../services/index.js");
+    return await serveMcpStdio({ input: clientInput(context), output: stdout, openClient, signal });
   }
   const token = tokenFile === undefined ? newToken() : await readTokenFile(resolve(cwd, tokenFile));
-  const { serveHttp } = await import("../../mcp/server/serve-http.js");
-  await serveHttp({
+  const { serveMcpHttp } = await import("../../services/index.js");
+  await serveMcpHttp({
     port: listen.port,
     token,
     openClient,

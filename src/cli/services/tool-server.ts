@@ -1,7 +1,7 @@
-import { functionGates } from "../../agent/function-gates.js";
-import type { OpenClient } from "../../mcp/server/served-client.js";
-import { Receipts } from "../../session/receipts.js";
-import { mergeGates, nobodyToAsk, type ToolGates } from "../../tools/tool-gates.js";
+import { functionGates, Receipts } from "../../agent/index.js";
+import type { OpenClient } from "../../services/index.js";
+import type { ToolGates } from "../../tools/index.js";
+import { mergeGates, nobodyToAsk } from "../../tools/index.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
@@ -18,7 +18,7 @@ export async function toolClients(flags: AgentFlags, context: CliContext): Promi
   });
   const { policy } = sandbox.policy;
   const { environment, stderr } = context;
-  const { serveTools } = await import("../../mcp/server/tools/serve-tools.js");
+  const { serveTools } = await import("../../services/index.js");
   return serveTools({
     openSandbox: async (signal) => await openSandbox(() => sandbox, { environment, stderr, signal }),
     onReceipt(receipt) {

@@ -1,8 +1,9 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { SessionFileEntry } from "../../agent/index.js";
+import { findLastSession, findSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
-import { findLastSession, findSession, type SessionFileEntry } from "../../session/read/session-index.js";
 import type { CliContext } from "../context.js";
 
 /** An option that replaces the id of a session. */

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DEFAULT_MODEL } from "../../config/config-schema.js";
-import type { ConfigChoice } from "../../config/settings/load-config.js";
-import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
-import type { SandboxMode } from "../../policy/modes.js";
+import type { ConfigChoice } from "../../agent/index.js";
+import { DEFAULT_MODEL } from "../../agent/index.js";
+import type { ApprovalPolicy, SandboxMode } from "../../sandbox/index.js";
+import { APPROVAL_POLICIES, parseApprovalPolicy } from "../../sandbox/index.js";
 import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { addConfigOptions } from "./config-choice.js";
 import { collect } from "./option-values.js";

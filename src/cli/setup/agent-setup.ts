@@ -1,28 +1,36 @@
 import { resolve } from "node:path";
-import type { SandboxSource } from "../../agent/agent-sandbox.js";
-import type { Approver } from "../../agent/approvals/approvals.js";
-import { asksForProjectDocs } from "../../agent/context/project-docs.js";
-import type { ConversationOptions } from "../../agent/conversation-options.js";
-import { createThreadId } from "../../agent/thread-id.js";
-import type { Config } from "../../config/config-schema.js";
-import type { McpServerInput } from "../../config/mcp-servers-schema.js";
-import { connectEngine } from "../../docker/connect.js";
-import { probeEngine } from "../../docker/engine-probe.js";
-import { requestSent } from "../../model/endpoint/request-sent.js";
-import type { ResponseItem } from "../../model/items.js";
-import type { ModelClient, TokenUsage } from "../../model/model-client.js";
-import type { SandboxMode } from "../../policy/modes.js";
-import { describeNetwork } from "../../policy/network.js";
-import { missingImage } from "../../sandbox/plan/missing-image.js";
-import { refuseUnknownRuntime } from "../../sandbox/plan/unknown-runtime.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { holdTree, withFullAccess } from "../../sandbox/settings/resolve-settings.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
-import type { RecordedWorkspace } from "../../session/read/recorded-workspace.js";
-import type { SentContext, SessionSetting } from "../../session/setting.js";
-import { noSessionLog, openSessionFile, type SessionLog } from "../../session/write/session-file.js";
-import type { Elicit } from "../../tools/mcp/mcp-servers.js";
-import type { AskedUser } from "../../tools/session/request-user-input.js";
+import type {
+  Approver,
+  Config,
+  ConversationOptions,
+  McpServerInput,
+  ModelClient,
+  RecordedWorkspace,
+  ResponseItem,
+  SandboxSource,
+  SentContext,
+  SessionLog,
+  SessionSetting,
+  TokenUsage,
+} from "../../agent/index.js";
+import {
+  asksForProjectDocs,
+  createThreadId,
+  noSessionLog,
+  openSessionFile,
+  requestSent,
+} from "../../agent/index.js";
+import type { Sandbox, SandboxMode, SandboxSettings } from "../../sandbox/index.js";
+import {
+  connectEngine,
+  describeNetwork,
+  holdTree,
+  missingImage,
+  probeEngine,
+  refuseUnknownRuntime,
+  withFullAccess,
+} from "../../sandbox/index.js";
+import type { AskedUser, Elicit } from "../../tools/index.js";
 import { configuredAgents } from "../agents/configured-agents.js";
 import { openModel, openModels } from "../agents/open-models.js";
 import type { CliContext } from "../context.js";
@@ -205,7 +213,7 @@ function sessionSetup({ setup }: SandboxSettings, flags: SandboxFlags): Conversa
     argv,
     network: describeNetwork(network),
     async run(sandbox, { signal, onOutput }) {
-      const { runSetup, setupFailure } = await import("../../sandbox/setup/run-setup.js");
+      const { runSetup, setupFailure } = await import("../../sandbox/index.js");
       const ended = await runSetup(sandbox as Sandbox, {
         ...{ cwd: commandDirectory(flags), signal, onOutput },
       });

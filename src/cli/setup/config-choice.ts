@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import type { ConfigChoice } from "../../config/settings/load-config.js";
+import type { ConfigChoice } from "../../agent/index.js";
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
 

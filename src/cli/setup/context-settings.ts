@@ -1,11 +1,8 @@
-import type { CompactionOptions } from "../../agent/compaction/compactor.js";
-import type { ContextOptions } from "../../agent/context/context-messages.js";
-import { readInstructionsFile } from "../../agent/context/instructions-file.js";
-import type { ProjectDocsOptions } from "../../agent/context/project-docs.js";
-import type { Config } from "../../config/config-schema.js";
-import type { Environment } from "../../config/env.js";
-import { profileOf } from "../../model/model-profile.js";
-import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.js";
+import type { CompactionOptions, Config, ContextOptions, ProjectDocsOptions } from "../../agent/index.js";
+import { profileOf, readInstructionsFile } from "../../agent/index.js";
+import type { Environment } from "../../lib/env.js";
+import type { TruncationPolicy } from "../../sandbox/index.js";
+import { BYTES_PER_TOKEN } from "../../sandbox/index.js";
 
 /** The places in which AGENTS.md files are searched for. */
 export interface ContextPlace {

@@ -1,4 +1,4 @@
-import type { RecordedSession } from "../../session/read/session-reader.js";
+import type { RecordedSession } from "../../agent/index.js";
 import type { EarlierSession } from "./agent-setup.js";
 
 /** A session that was read from its file, for `prepareAgent` to continue. */

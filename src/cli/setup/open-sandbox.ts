@@ -1,7 +1,5 @@
 import { createProgress } from "../../lib/terminal/progress.js";
-import type { OpenedSandbox, StartOptions } from "../../sandbox/open-sandbox.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+import type { OpenedSandbox, Sandbox, SandboxSettings, StartOptions } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { egressChoice, requireUsed } from "../egress/secret-option.js";
@@ -15,7 +13,7 @@ export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContex
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
     return await openSandbox(async () => {
-      const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
+      const { resolveSettings } = await import("../../sandbox/index.js");
       const settings = await resolveSettings(unresolved);
       requireUsed(flags.secret, settings);
       return settings;
@@ -49,7 +47,7 @@ export async function openSandbox(
   const opened = await (from === null
     ? openPlain(settings, start)
     : openKept(settings, { ...from, brigHome: environment.brigHome, start }));
-  const { sandboxFrom } = await import("../../sandbox/sandbox.js");
+  const { sandboxFrom } = await import("../../sandbox/index.js");
   return sandboxFrom(opened);
 }
 
@@ -57,7 +55,7 @@ async function openPlain(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
   start: StartOptions,
 ): Promise<OpenedSandbox> {
-  const { openSandbox: open } = await import("../../sandbox/open-sandbox.js");
+  const { openSandbox: open } = await import("../../sandbox/index.js");
   return await open(settings(), start);
 }
 
@@ -65,7 +63,7 @@ async function openKept(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
   kept: { snapshot: string; point: number | undefined; brigHome: string; start: StartOptions },
 ): Promise<OpenedSandbox> {
-  const { openFromSnapshot } = await import("../../sandbox/changes/sandbox-changes.js");
+  const { openFromSnapshot } = await import("../../sandbox/index.js");
   const { snapshot: id, point: at, ...rest } = kept;
   return await openFromSnapshot(async () => await settings(), { id, at, ...rest });
 }

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { BrigError } from "../../errors.js";
 import { imageType } from "../../lib/image-type.js";
 import { decodeMarked } from "../../lib/utf8.js";
-import { ImageResizer } from "../../tools/picture/image-resizer.js";
+import { ImageResizer } from "../../tools/index.js";
 import type { CliContext } from "../context.js";
 import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
 import { readGivenFile, type WaitNotes } from "./given-file.js";

@@ -1,21 +1,23 @@
 import { resolve } from "node:path";
-import type { Config } from "../../config/config-schema.js";
-import { type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
-import { commandVariables } from "../../config/shell-environment.js";
+import type { Config, LoadedConfig, SessionSetting } from "../../agent/index.js";
+import { commandVariables, loadConfig } from "../../agent/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type { ApprovalPolicy } from "../../policy/approval-policy.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
-import { DEFAULT_MODE, type SandboxMode } from "../../policy/modes.js";
-import { loadChosenPolicy, type PolicyChoice } from "../../sandbox/settings/chosen-policy.js";
+import type {
+  ApprovalPolicy,
+  EgressSettings,
+  PolicyChoice,
+  SandboxMode,
+  SandboxSettings,
+  UnresolvedSettings,
+} from "../../sandbox/index.js";
 import {
   checkedSettings,
+  DEFAULT_MODE,
+  loadChosenPolicy,
   resolvedSetup,
   resolveSettings,
-  type UnresolvedSettings,
-} from "../../sandbox/settings/resolve-settings.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
-import type { SessionSetting } from "../../session/setting.js";
+} from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { withProjectHosts } from "../egress/remembered-hosts.js";
 import { say } from "../render.js";

@@ -1,14 +1,8 @@
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import { isSandboxMode, SANDBOX_MODES } from "../../policy/modes.js";
-import {
-  GIT_ACCESSES,
-  type GitAccess,
-  WORKSPACE_KINDS,
-  type WorkspaceKind,
-} from "../../sandbox/sandbox-options.js";
-import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
+import type { GitAccess, UnresolvedSettings, WorkspaceKind } from "../../sandbox/index.js";
+import { GIT_ACCESSES, isSandboxMode, SANDBOX_MODES, WORKSPACE_KINDS } from "../../sandbox/index.js";
 import { addLimitOptions, flaggedLimits, type LimitFlags } from "../container/limit-options.js";
 import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";

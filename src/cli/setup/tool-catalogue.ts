@@ -1,6 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
-import { createToolRegistry, type ToolRegistry } from "../../tools/registry.js";
+import type { ToolRegistry } from "../../tools/index.js";
+import { createToolRegistry } from "../../tools/index.js";
 
 /** The tools without a sandbox: they can be listed and described, not called. */
 export function toolCatalogue(): ToolRegistry {

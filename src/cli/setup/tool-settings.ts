@@ -1,18 +1,7 @@
-import { functionGates } from "../../agent/function-gates.js";
-import type { Config } from "../../config/config-schema.js";
-import type { LoadedConfig } from "../../config/settings/load-config.js";
-import { describeSource } from "../../config/settings/sources.js";
-import { profileOf } from "../../model/model-profile.js";
-import { configuredWireApi } from "../../model/resolve-provider.js";
-import type { GateLayer, ToolGates } from "../../tools/tool-gates.js";
-import {
-  defaultGates,
-  mergeGates,
-  noAgents,
-  nobodyToAsk,
-  noForks,
-  noMcpServers,
-} from "../../tools/tool-gates.js";
+import type { Config, LoadedConfig } from "../../agent/index.js";
+import { configuredWireApi, describeSource, functionGates, profileOf } from "../../agent/index.js";
+import type { GateLayer, ToolGates } from "../../tools/index.js";
+import { defaultGates, mergeGates, noAgents, nobodyToAsk, noForks, noMcpServers } from "../../tools/index.js";
 import type { CliContext } from "../context.js";
 
 type ConfiguredValues = Pick<LoadedConfig, "config" | "sources">;

@@ -1,7 +1,7 @@
+import type { RecordedState, RecordedWorkspace } from "../../agent/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
-import type { RecordedState, RecordedWorkspace } from "../../session/read/recorded-workspace.js";
+import type { SandboxSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import type { SandboxFlags } from "../setup/sandbox-flags.js";
@@ -72,7 +72,7 @@ type Kept =
 
 /** Null if nothing was ever changed. */
 async function firstKept(states: readonly RecordedState[], brigHome: string): Promise<Kept | null> {
-  const { openSnapshot } = await import("../../sandbox/snapshots/snapshot-store.js");
+  const { openSnapshot } = await import("../../sandbox/index.js");
   for (const { snapshot, point, isCertain } of states) {
     try {
       const at = point ?? undefined;

@@ -1,5 +1,4 @@
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+import type { Sandbox, SandboxSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { publishPorts } from "../ports/published-ports.js";
 import type { PublishedPort } from "../ports/sandbox-ports.js";

@@ -1,5 +1,5 @@
-import type { Config } from "../../config/config-schema.js";
-import { formatKey, KEY_PATTERN, type KeyPath, parseKey } from "../../config/file/key-path.js";
+import type { Config, KeyPath } from "../../agent/index.js";
+import { formatKey, KEY_PATTERN, parseKey } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { tomlValue } from "./toml-value.js";
 

@@ -1,9 +1,7 @@
-import type { PreparedThread, ThreadPeople, ThreadRequest } from "../../mcp/server/codex/open-thread.js";
-import type { SessionSettings } from "../../mcp/server/codex/tool-arguments.js";
-import { isSandboxMode } from "../../policy/modes.js";
-import { findSession } from "../../session/read/session-index.js";
-import { loadSession, type RecordedSession } from "../../session/read/session-reader.js";
-import { continueSessionFile } from "../../session/write/session-file.js";
+import type { RecordedSession } from "../../agent/index.js";
+import { continueSessionFile, findSession, loadSession } from "../../agent/index.js";
+import { isSandboxMode } from "../../sandbox/index.js";
+import type { PreparedThread, SessionSettings, ThreadPeople, ThreadRequest } from "../../services/index.js";
 import type { CliContext } from "../context.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
 import { type EarlierSession, prepareAgent } from "../setup/agent-setup.js";

@@ -1,9 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
-import type { HostMount } from "../../sandbox/volumes/host-mount.js";
+import type { EgressSettings, HostMount, Sandbox } from "../../sandbox/index.js";
+import { resolveSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { egressChoice } from "../egress/secret-option.js";
 import { openSandbox } from "../setup/open-sandbox.js";

@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import { BrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { ExitStatus } from "../../sandbox/sandbox-types.js";
+import type { ExitStatus, Sandbox } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { setUpBeforeTerminal } from "../flagged-setup.js";

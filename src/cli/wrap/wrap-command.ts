@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { formatBytes, parseBytes, SIZE_WORDS } from "../../lib/bytes.js";
-import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { secretOption } from "../egress/secret-option.js";
 import { publishOption } from "../ports/published-ports.js";

@@ -1,12 +1,12 @@
 import { chmod, chown, copyFile, mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import { requireToolbox } from "../../images/require-toolbox.js";
-import type { Policy } from "../../policy/policy.js";
+import type { Engine } from "../docker/engine-types.js";
+import { requireToolbox } from "../images/require-toolbox.js";
 import { type OpenedSandbox, openSandbox } from "../open-sandbox.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import type { Policy } from "../policy/policy.js";
 import { sandboxFrom } from "../sandbox.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { allAttempts } from "./attempts/all-attempts.js";

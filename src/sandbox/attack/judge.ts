@@ -1,5 +1,5 @@
-import type { Policy } from "../../policy/policy.js";
 import type { Kernel } from "../plan/plan.js";
+import type { Policy } from "../policy/policy.js";
 import { type Attempt, controlSucceeded, isRefused } from "./attempts/attempt.js";
 import { gvisorDifferences } from "./attempts/gvisor-differences.js";
 import { permissionFor } from "./attempts/permissions.js";

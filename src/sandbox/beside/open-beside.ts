@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { ExecStream } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { TOKEN_BYTES } from "../channel/protocol.js";
 import { type LinkOptions, RunnerLink } from "../channel/runner-link.js";
 import { proveLink } from "../connect-and-prove.js";
+import type { ExecStream } from "../docker/engine-types.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";

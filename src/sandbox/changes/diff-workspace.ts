@@ -1,4 +1,4 @@
-import type { SecretMask } from "../../egress/secrets/secret-mask.js";
+import type { SecretMask } from "../egress/secrets/secret-mask.js";
 import type { FileState } from "../tree/tree-state.js";
 import type { LiveChanges } from "./live-changes.js";
 import { hasPatch, type MadePatch, patchOf } from "./patch/change-patch.js";

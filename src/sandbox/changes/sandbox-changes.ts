@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { BrigError, isBrigError } from "../../errors.js";
-import { loadPolicy } from "../../policy/load-policy.js";
-import { DEFAULT_MODE } from "../../policy/modes.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "../open-sandbox.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
@@ -9,6 +7,8 @@ import { markApplied } from "../points/mark-applied.js";
 import { restoreSnapshot } from "../points/restore-snapshot.js";
 import { pointsOf } from "../points/sandbox-points.js";
 import { startOfFork } from "../points/start/start-of-fork.js";
+import { loadPolicy } from "../policy/load-policy.js";
+import { DEFAULT_MODE } from "../policy/modes.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { KeptChanges } from "../receipt/receipt.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";

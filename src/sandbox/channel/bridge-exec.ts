@@ -1,4 +1,4 @@
-import type { Engine, ExecStream } from "../../docker/engine-types.js";
+import type { Engine, ExecStream } from "../docker/engine-types.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer, withinLivedTime } from "../../lib/time/lived-time.js";
+import type { EngineStream } from "../docker/engine-types.js";
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;

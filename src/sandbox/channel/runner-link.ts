@@ -1,5 +1,5 @@
-import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
+import type { EngineStream } from "../docker/engine-types.js";
 import type { ChannelEvents } from "./channel-events.js";
 import { FrameCounts } from "./frame-counts.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";

@@ -1,7 +1,7 @@
-import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
+import type { EngineStream } from "../docker/engine-types.js";
 import { Demultiplexer } from "./demultiplexer.js";
 import { encodeFrame, type Frame, FrameParser, protocolError } from "./frames.js";
 import { FrameType, HELLO_BYTES, PROTOCOL_VERSION, TOKEN_BYTES, WELCOME_BYTES } from "./protocol.js";

@@ -1,9 +1,9 @@
 import { BlockList, isIPv4, isIPv6, SocketAddress } from "node:net";
-import type { InsideAddress } from "../../egress/inside-network.js";
 import { BrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
 import { protocolError } from "../channel/frames.js";
 import { ADDRESS_BYTES, AddressFamily } from "../channel/protocol.js";
+import type { InsideAddress } from "../egress/inside-network.js";
 
 const families = namesByNumber(AddressFamily);
 const HOST_AT = 4;

@@ -1,9 +1,9 @@
-import type { InsideAddress } from "../../egress/inside-network.js";
 import type { BrigError } from "../../errors.js";
 import type { ChannelEvents } from "../channel/channel-events.js";
 import { type Frame, protocolError } from "../channel/frames.js";
 import { ADDRESS_BYTES, FrameType, LISTEN_BYTES, ListenKind } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import type { InsideAddress } from "../egress/inside-network.js";
 import { encodeUint32 } from "../process/spawn-request.js";
 import { encodeAddress, parseAddress } from "./address.js";
 import { parseSocketExit, socketError } from "./socket-exit.js";

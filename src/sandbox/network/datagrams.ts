@@ -1,6 +1,6 @@
-import type { InsideAddress, InsideListener } from "../../egress/inside-network.js";
 import { ADDRESS_BYTES, FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import type { InsideAddress, InsideListener } from "../egress/inside-network.js";
 import { encodeUint32 } from "../process/spawn-request.js";
 import { BoundSocket } from "./bound-socket.js";
 import { callCallersCode } from "./callers-code.js";

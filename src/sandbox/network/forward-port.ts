@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { join, reset } from "../../egress/tunnel/join.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import { join, reset } from "../egress/tunnel/join.js";
 import type { ForwardedPort, ForwardOptions } from "../sandbox-types.js";
 import { SandboxNetwork } from "./sandbox-network.js";
 

@@ -1,6 +1,6 @@
-import type { InsideAddress, InsideConnection, InsideListener } from "../../egress/inside-network.js";
 import { ADDRESS_BYTES, FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import type { InsideAddress, InsideConnection, InsideListener } from "../egress/inside-network.js";
 import { encodeUint32 } from "../process/spawn-request.js";
 import { parseAddress } from "./address.js";
 import { BoundSocket } from "./bound-socket.js";

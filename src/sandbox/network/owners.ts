@@ -1,7 +1,7 @@
-import type { InsideConnection } from "../../egress/inside-network.js";
 import { protocolError } from "../channel/frames.js";
 import { OWNER_RECORD_BYTES, OWNERS_MAX } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import type { InsideConnection } from "../egress/inside-network.js";
 import { run } from "../files/file-request.js";
 import { encodeAddress } from "./address.js";
 

@@ -1,14 +1,14 @@
 import type { Duplex } from "node:stream";
+import { sharedSignal } from "../../lib/time/shared-signal.js";
+import { FrameType } from "../channel/protocol.js";
+import type { RunnerLink } from "../channel/runner-link.js";
 import type {
   ConnectionOwner,
   InsideAddress,
   InsideConnection,
   InsideListener,
   InsideNetwork,
-} from "../../egress/inside-network.js";
-import { sharedSignal } from "../../lib/time/shared-signal.js";
-import { FrameType } from "../channel/protocol.js";
-import type { RunnerLink } from "../channel/runner-link.js";
+} from "../egress/inside-network.js";
 import { encodeAddress } from "./address.js";
 import { SandboxConnection } from "./connection.js";
 import { receiveDatagrams } from "./datagrams.js";

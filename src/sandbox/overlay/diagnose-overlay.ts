@@ -1,10 +1,10 @@
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "../../config/env.js";
-import { type Check, check } from "../../docker/diagnosis/check.js";
-import type { Engine } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
+import type { Environment } from "../../lib/env.js";
+import { type Check, check } from "../docker/diagnosis/check.js";
+import type { Engine } from "../docker/engine-types.js";
 import { openSandbox } from "../open-sandbox.js";
 import { resolveSettings } from "../settings/resolve-settings.js";
 

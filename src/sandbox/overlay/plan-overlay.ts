@@ -1,10 +1,10 @@
 import { type Dir, lstatSync, opendirSync } from "node:fs";
 import { join } from "node:path";
-import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
-import { asRefusal } from "../../docker/engine-failure.js";
-import type { EngineInfo } from "../../docker/engine-types.js";
-import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
+import { looksLikeGvisor, runtimeOf } from "../docker/diagnosis/gvisor.js";
+import { asRefusal } from "../docker/engine-failure.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import { isRootless } from "../docker/rootless.js";
 import { isAtOrBelow } from "../plan/paths.js";
 import type { OverlayLayers, PlannedMount } from "../plan/plan.js";
 import { type CheckedDirectory, type HostDirectories, submountsBelow } from "../plan/workspace.js";

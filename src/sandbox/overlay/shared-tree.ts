@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { isDefiniteFailure } from "../../docker/engine-failure.js";
-import type { Engine } from "../../docker/engine-types.js";
-import type { Toolbox } from "../../images/toolbox-volume.js";
 import type { Owner } from "../../lib/owner.js";
 import { readVersion } from "../../version.js";
+import { isDefiniteFailure } from "../docker/engine-failure.js";
+import type { Engine } from "../docker/engine-types.js";
+import type { Toolbox } from "../images/toolbox-volume.js";
 import { sessionLabels } from "../labels.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { CommandContext } from "../process/start-command.js";

@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import type { Toolbox } from "../../images/toolbox-volume.js";
-import { loadSeccompProfile } from "../../policy/policy-directory.js";
 import { TOKEN_BYTES } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxContainer } from "../container.js";
+import type { Engine } from "../docker/engine-types.js";
+import type { Toolbox } from "../images/toolbox-volume.js";
 import { createContainerBody } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import { loadSeccompProfile } from "../policy/policy-directory.js";
 import type { KernelReport } from "../proof/kernel-report.js";
 import type { Warn } from "../warnings.js";
 import type { TreeContainer } from "./workspace-tree.js";

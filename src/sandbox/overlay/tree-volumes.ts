@@ -1,7 +1,7 @@
-import { asRefusal, isDefiniteFailure } from "../../docker/engine-failure.js";
-import type { Engine } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
+import { asRefusal, isDefiniteFailure } from "../docker/engine-failure.js";
+import type { Engine } from "../docker/engine-types.js";
 import { LABELS, readSessionLabels } from "../labels.js";
 import type { OverlayLayers } from "../plan/plan.js";
 

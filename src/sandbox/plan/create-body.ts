@@ -1,7 +1,7 @@
-import type { ContainerBody, Mount } from "../../docker/engine-types.js";
-import { NAME_SERVER } from "../../egress/addresses.js";
-import type { Toolbox } from "../../images/toolbox-volume.js";
-import { seccompForGvisor } from "../../policy/gvisor-seccomp.js";
+import type { ContainerBody, Mount } from "../docker/engine-types.js";
+import { NAME_SERVER } from "../egress/addresses.js";
+import type { Toolbox } from "../images/toolbox-volume.js";
+import { seccompForGvisor } from "../policy/gvisor-seccomp.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { MASKED_PATHS, readOnlyPaths } from "./system-paths.js";

@@ -1,6 +1,6 @@
-import type { ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import { proxyEnvironment } from "../egress/proxy-environment.js";
+import type { ImageSummary } from "../docker/engine-types.js";
+import { proxyEnvironment } from "../network/egress/proxy-environment.js";
 import { TOOLBOX_PATH } from "./create-body.js";
 import type { SandboxPlan } from "./plan.js";
 

@@ -1,5 +1,5 @@
-import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
+import type { Engine, ImageSummary } from "../docker/engine-types.js";
 
 export const DEFAULT_IMAGE = "brig/base";
 

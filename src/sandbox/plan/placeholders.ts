@@ -10,9 +10,9 @@ import {
   rmdirSync,
   unlinkSync,
 } from "node:fs";
-import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import type { Engine } from "../docker/engine-types.js";
 import { LABELS } from "../labels.js";
 
 /** Empty directories and files on the host, so that absent protected names could be mounted read-only. */

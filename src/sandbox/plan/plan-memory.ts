@@ -1,6 +1,6 @@
-import type { EngineInfo } from "../../docker/engine-types.js";
-import { isRootless } from "../../docker/rootless.js";
-import type { Policy, SandboxLimits } from "../../policy/policy.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import { isRootless } from "../docker/rootless.js";
+import type { Policy, SandboxLimits } from "../policy/policy.js";
 import type { PlannedLimits } from "./plan.js";
 
 const MIB = 1024 * 1024;

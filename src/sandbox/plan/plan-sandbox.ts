@@ -1,14 +1,14 @@
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
-import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
-import type { EngineInfo } from "../../docker/engine-types.js";
-import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
-import type { Policy } from "../../policy/policy.js";
 import type { PreparedBranch } from "../branch/session-branch.js";
+import { looksLikeGvisor, runtimeOf } from "../docker/diagnosis/gvisor.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import { isRootless } from "../docker/rootless.js";
 import { LABELS } from "../labels.js";
 import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
+import type { Policy } from "../policy/policy.js";
 import { type PlannedRepository, planRepository } from "../repository/plan-repository.js";
 import { ownerNotices } from "../settings/owner-notices.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";

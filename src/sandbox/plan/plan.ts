@@ -1,5 +1,5 @@
 import type { BrigError } from "../../errors.js";
-import type { Policy } from "../../policy/policy.js";
+import type { Policy } from "../policy/policy.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 
 /** A sandbox completely described: sizes in bytes, absolute paths, no defaults left to resolve. */

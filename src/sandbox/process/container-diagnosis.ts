@@ -1,6 +1,6 @@
-import type { Engine } from "../../docker/engine-types.js";
 import type { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
+import type { Engine } from "../docker/engine-types.js";
 import { endedContainer, wasRestarted, wasStopped } from "./ended-container.js";
 
 /** Signs that were noticed of a container before the engine is asked about it. */

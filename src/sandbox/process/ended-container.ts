@@ -1,5 +1,3 @@
-import type { ContainerEvent } from "../../docker/container-event.js";
-import type { ContainerState } from "../../docker/engine-types.js";
 import { BrigError, type GoneReason } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import {
@@ -10,6 +8,8 @@ import {
   MOST_SOCKET_BYTES,
   MOST_UNREAD_BYTES,
 } from "../channel/protocol.js";
+import type { ContainerEvent } from "../docker/container-event.js";
+import type { ContainerState } from "../docker/engine-types.js";
 
 interface EndedContainer {
   /** Null if it was removed. */

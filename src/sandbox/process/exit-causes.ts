@@ -1,7 +1,7 @@
 import { namesByNumber } from "../../lib/names-by-number.js";
-import type { CallCause } from "../../output/call-cause.js";
 import { protocolError } from "../channel/frames.js";
 import { CAUSE_HEAD_BYTES, CauseFlag, CauseKind } from "../channel/protocol.js";
+import type { CallCause } from "../output/call-cause.js";
 
 const kinds = namesByNumber(CauseKind);
 

@@ -1,8 +1,8 @@
 import { BrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
-import { type CallCause, describeCause } from "../../output/call-cause.js";
 import { protocolError } from "../channel/frames.js";
 import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
+import { type CallCause, describeCause } from "../output/call-cause.js";
 import type { ExitStatus, StartFailure } from "../sandbox-types.js";
 import { errnoName } from "./errno-names.js";
 import { parseCauses } from "./exit-causes.js";

@@ -1,7 +1,7 @@
-import type { SecretMask } from "../../egress/secrets/secret-mask.js";
-import type { CallCause } from "../../output/call-cause.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import type { SecretMask } from "../egress/secrets/secret-mask.js";
+import type { CallCause } from "../output/call-cause.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
 import { exitStatus, startError } from "./exit-record.js";

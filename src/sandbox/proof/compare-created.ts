@@ -1,5 +1,5 @@
-import type { ContainerBody, CreatedContainer } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
+import type { ContainerBody, CreatedContainer } from "../docker/engine-types.js";
 import { isOwnVariable } from "./compare-authority.js";
 
 /**

@@ -1,5 +1,5 @@
-import type { EngineInfo } from "../../docker/engine-types.js";
-import type { EgressInForce } from "../egress/in-force.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import type { EgressInForce } from "../network/egress/in-force.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { compareAuthority, compareSystemCalls } from "./compare-authority.js";
 import { compareLimits } from "./compare-limits.js";

@@ -1,5 +1,5 @@
-import { appliesSeccomp, ignoresCgroups, runtimeOf } from "../../docker/diagnosis/gvisor.js";
-import type { EngineInfo } from "../../docker/engine-types.js";
+import { appliesSeccomp, ignoresCgroups, runtimeOf } from "../docker/diagnosis/gvisor.js";
+import type { EngineInfo } from "../docker/engine-types.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { Assertion } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";

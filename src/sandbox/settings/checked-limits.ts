@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { chosenLimitsSchema, type SandboxLimits } from "../../policy/policy.js";
+import { chosenLimitsSchema, type SandboxLimits } from "../policy/policy.js";
 
 const optionSchema = z.object({ limits: chosenLimitsSchema });
 

@@ -1,8 +1,8 @@
 import { BrigError } from "../../errors.js";
-import { loadPolicy } from "../../policy/load-policy.js";
-import { DEFAULT_MODE } from "../../policy/modes.js";
-import { isWithinNetwork, parseNetwork, reasonAfterName } from "../../policy/network.js";
-import type { LoadedPolicy } from "../../policy/policy.js";
+import { loadPolicy } from "../policy/load-policy.js";
+import { DEFAULT_MODE } from "../policy/modes.js";
+import { isWithinNetwork, parseNetwork, reasonAfterName } from "../policy/network.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
 export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "user" | "protectsLike">;

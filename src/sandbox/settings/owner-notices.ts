@@ -1,9 +1,9 @@
 import { lstatSync, type Stats } from "node:fs";
-import type { EngineInfo } from "../../docker/engine-types.js";
-import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
-import type { LoadedPolicy } from "../../policy/policy.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import { isRootless } from "../docker/rootless.js";
 import type { Root } from "../plan/protected-paths.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 
 interface Ids {
   uid: number;

@@ -1,10 +1,7 @@
-import type { Environment } from "../../config/env.js";
-import type { InspectionOptions } from "../../egress/inspection.js";
 import { BrigError } from "../../errors.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
-import { describeNetwork } from "../../policy/network.js";
-import type { LoadedPolicy } from "../../policy/policy.js";
+import type { Environment } from "../../lib/env.js";
 import { SessionBranch } from "../branch/session-branch.js";
+import type { InspectionOptions } from "../egress/inspection.js";
 import { userGitConfig } from "../git/user-config.js";
 import { LABELS } from "../labels.js";
 import { SharedTree } from "../overlay/shared-tree.js";
@@ -12,6 +9,9 @@ import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { checkRoots } from "../plan/plan-sandbox.js";
 import type { HostDirectories } from "../plan/workspace.js";
+import type { EgressSettings } from "../policy/egress/egress-schema.js";
+import { describeNetwork } from "../policy/network.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";
 import type { SandboxAbout } from "../sandbox-records.js";
 import { hasAllowList } from "../setup/has-allow-list.js";
@@ -115,10 +115,10 @@ async function inspectionOf(
   const written = [egress, configured, ofPolicy].filter((one) => one !== undefined);
   if (written.length === 0) return null;
   if (ofPolicy !== undefined) {
-    const { checkPolicyEgress } = await import("../egress/policy-egress.js");
+    const { checkPolicyEgress } = await import("../network/egress/policy-egress.js");
     await checkPolicyEgress({ ...loaded, egress: ofPolicy }, { others: [egress, configured], environment });
   }
-  const { readEgress } = await import("../egress/read-egress.js");
+  const { readEgress } = await import("../network/egress/read-egress.js");
   return await readEgress(written, environment);
 }
 

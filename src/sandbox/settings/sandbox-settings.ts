@@ -1,9 +1,9 @@
-import type { Environment } from "../../config/env.js";
-import type { InspectionOptions } from "../../egress/inspection.js";
-import type { NetworkScope } from "../../policy/network.js";
-import type { LoadedPolicy, SandboxLimits } from "../../policy/policy.js";
+import type { Environment } from "../../lib/env.js";
 import type { SessionBranch } from "../branch/session-branch.js";
+import type { InspectionOptions } from "../egress/inspection.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
+import type { NetworkScope } from "../policy/network.js";
+import type { LoadedPolicy, SandboxLimits } from "../policy/policy.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 import type { HostMount } from "../volumes/host-mount.js";
 

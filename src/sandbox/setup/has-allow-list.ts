@@ -1,4 +1,4 @@
-import type { NetworkScope } from "../../policy/network.js";
+import type { NetworkScope } from "../policy/network.js";
 import type { SandboxSetup } from "../settings/sandbox-settings.js";
 
 /** Whether programs of a sandbox reach something through brig, at least during its set-up. */

@@ -1,8 +1,8 @@
 import { BrigError } from "../../errors.js";
-import { loadPolicy } from "../../policy/load-policy.js";
-import { DEFAULT_MODE } from "../../policy/modes.js";
-import { isWithinNetwork, type NetworkScope, parseNetwork, reasonAfterName } from "../../policy/network.js";
-import type { LoadedPolicy } from "../../policy/policy.js";
+import { loadPolicy } from "../policy/load-policy.js";
+import { DEFAULT_MODE } from "../policy/modes.js";
+import { isWithinNetwork, type NetworkScope, parseNetwork, reasonAfterName } from "../policy/network.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import type { PolicyChoice } from "../settings/chosen-policy.js";
 import type { SandboxSetup } from "../settings/sandbox-settings.js";
 

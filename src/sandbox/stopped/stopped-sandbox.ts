@@ -1,5 +1,5 @@
-import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
+import type { Engine } from "../docker/engine-types.js";
 import { endsByItself, withRetries } from "../removal.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 
@@ -17,7 +17,7 @@ export interface StoppedSandbox {
 }
 
 /** The container of a sandbox whose files are read, whether or not something runs in it. */
-export type SandboxFiles = Omit<StoppedSandbox, "restart">;
+export type StoppedSandboxFiles = Omit<StoppedSandbox, "restart">;
 
 /**
  * Ends everything in a sandbox that outlives its processes, and resolves when the engine says that its container

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Engine } from "../../docker/engine-types.js";
-import { homeLabels } from "../../images/marks/home-label.js";
-import { toolboxLabel } from "../../images/toolbox-volume.js";
-import { volumeContainer } from "../../images/volume-container.js";
+import type { Engine } from "../docker/engine-types.js";
+import { homeLabels } from "../images/marks/home-label.js";
+import { toolboxLabel } from "../images/toolbox-volume.js";
+import { volumeContainer } from "../images/volume-container.js";
 
 /** A volume that is mounted, writable, at an absolute path. */
 export interface VolumeMount {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { clipped } from "../../output/cut-text.js";
+import { clipped } from "../../sandbox/index.js";
 import type { AgentCallName, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failureOutput, requireInput } from "../tool-failure.js";
 import type { AgentState, Agents } from "./agents.js";

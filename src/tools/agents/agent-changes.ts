@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { truncateText } from "../../output/truncation.js";
+import { truncateText } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
 import { failure, failureOutput } from "../tool-failure.js";

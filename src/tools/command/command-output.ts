@@ -1,6 +1,11 @@
-import { type CallCause, causeSentences } from "../../output/call-cause.js";
-import { type CapturedOutput, captured, countLines } from "../../output/captured-output.js";
-import { type TruncationPolicy, truncateOutput, truncateWithLineCount } from "../../output/truncation.js";
+import type { CallCause, CapturedOutput, TruncationPolicy } from "../../sandbox/index.js";
+import {
+  captured,
+  causeSentences,
+  countLines,
+  truncateOutput,
+  truncateWithLineCount,
+} from "../../sandbox/index.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =

@@ -1,7 +1,7 @@
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import { type CapturedOutput, renderOutput } from "../../output/captured-output.js";
-import { OutputCapture } from "../../output/output-capture.js";
+import type { CapturedOutput } from "../../sandbox/index.js";
+import { OutputCapture, renderOutput } from "../../sandbox/index.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
 import { causeNotice, TREE_ENDED } from "./command-output.js";

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
-import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
+import type { CapturedOutput } from "../../sandbox/index.js";
+import { captured, renderOutput } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { SandboxPlace } from "../review/action.js";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type CapturedOutput, captured, renderOutput, total } from "../../output/captured-output.js";
-import { OutputCapture } from "../../output/output-capture.js";
+import type { CapturedOutput } from "../../sandbox/index.js";
+import { captured, OutputCapture, renderOutput, total } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import {

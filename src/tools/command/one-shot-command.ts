@@ -1,7 +1,13 @@
 import { z } from "zod";
-import { type CapturedOutput, captured, keptBytes, renderOutput } from "../../output/captured-output.js";
-import { KEPT_OUTPUT_BYTES, OutputCapture } from "../../output/output-capture.js";
-import { shrinkOutput, type TruncationPolicy } from "../../output/truncation.js";
+import type { CapturedOutput, TruncationPolicy } from "../../sandbox/index.js";
+import {
+  captured,
+  KEPT_OUTPUT_BYTES,
+  keptBytes,
+  OutputCapture,
+  renderOutput,
+  shrinkOutput,
+} from "../../sandbox/index.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
 import { type Attempt, denialFinder, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";

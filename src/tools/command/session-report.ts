@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type CapturedOutput, total } from "../../output/captured-output.js";
-import { tokenBudget, tokensOfBytes, truncateWithLineCount } from "../../output/truncation.js";
+import type { CapturedOutput } from "../../sandbox/index.js";
+import { tokenBudget, tokensOfBytes, total, truncateWithLineCount } from "../../sandbox/index.js";
 import type { ToolOutput } from "../tool.js";
 import type { OutputLimit } from "../tool-needs.js";
 import type { CommandSession } from "./command-session.js";

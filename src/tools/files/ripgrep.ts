@@ -1,6 +1,5 @@
 import { BrigError } from "../../errors.js";
-import { renderOutput } from "../../output/captured-output.js";
-import { OutputCapture } from "../../output/output-capture.js";
+import { OutputCapture, renderOutput } from "../../sandbox/index.js";
 import { runProcess } from "../command/run-process.js";
 import { withFileErrors } from "../os-error.js";
 import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";

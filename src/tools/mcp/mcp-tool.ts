@@ -1,5 +1,5 @@
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
-import { truncateParts, truncateText } from "../../output/truncation.js";
+import { truncateParts, truncateText } from "../../sandbox/index.js";
 import type { RefusalReason } from "../review/approval.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
-import { truncateText } from "../../output/truncation.js";
+import { truncateText } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
 import { failure, requireInput } from "../tool-failure.js";

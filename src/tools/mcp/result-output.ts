@@ -1,6 +1,6 @@
 import { imageType } from "../../lib/image-type.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
-import type { OutputPart } from "../../output/output-part.js";
+import type { OutputPart } from "../../sandbox/index.js";
 import type { McpContentBlock, McpResult } from "./mcp-servers.js";
 
 /** A larger picture does not fit into a request to a model. */

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { clipped } from "../../output/cut-text.js";
-import { truncateText } from "../../output/truncation.js";
+import { clipped, truncateText } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
 import { requireInput } from "../tool-failure.js";

@@ -1,4 +1,4 @@
-import type { SandboxDenial } from "../../policy/sandbox-denial.js";
+import type { SandboxDenial } from "../../sandbox/index.js";
 import type { FileChange, FileDiff, SandboxPlace } from "../review/action.js";
 import type { ActionReview, RefusalReason } from "../review/approval.js";
 import { type Attempt, runReviewed } from "../review/reviewed-action.js";

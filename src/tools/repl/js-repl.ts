@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AnySignal } from "../../lib/time/any-signal.js";
-import type { OutputPart } from "../../output/output-part.js";
-import { truncateOutput } from "../../output/truncation.js";
+import type { OutputPart } from "../../sandbox/index.js";
+import { truncateOutput } from "../../sandbox/index.js";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";

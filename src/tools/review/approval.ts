@@ -1,5 +1,5 @@
-import { refusalText } from "../../policy/approval-decision.js";
-import type { SandboxDenial } from "../../policy/sandbox-denial.js";
+import type { SandboxDenial } from "../../sandbox/index.js";
+import { refusalText } from "../../sandbox/index.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";
 

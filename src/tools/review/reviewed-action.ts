@@ -1,4 +1,4 @@
-import { findDenial } from "../../policy/sandbox-denial.js";
+import { findDenial } from "../../sandbox/index.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit } from "../tool-sandbox.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";

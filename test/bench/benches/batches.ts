@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { retryPolicy } from "../../../src/runs/batch/retries.js";
-import { runAttempts } from "../../../src/runs/batch/run-batch.js";
-import { attemptFolder, RESULT_FILE, runFiles } from "../../../src/runs/results/run-files.js";
+import { retryPolicy } from "../../../src/batch/runs/batch/retries.js";
+import { runAttempts } from "../../../src/batch/runs/batch/run-batch.js";
+import { attemptFolder, RESULT_FILE, runFiles } from "../../../src/batch/runs/results/run-files.js";
 import { playedResult, playedRunner, playedSettings, playedTasks } from "../../support/played-attempts.js";
 import type { BatchMeasures, BatchOrder } from "../batch-process.js";
 import { type Bench, type BenchContext, compare, quantity, type Row } from "../bench.js";

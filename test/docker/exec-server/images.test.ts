@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packTar } from "../../../src/docker/calls/tar.js";
+import { packTar } from "../../../src/sandbox/docker/calls/tar.js";
 import { testEngine } from "../../support/engine.js";
 import { openStdioClient, sandboxOf, startParams, uri } from "../../support/exec-client.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../../support/sandbox.js";

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Connection, MAX_MESSAGE_BYTES } from "../../../src/exec-server/connection.js";
-import { SessionList } from "../../../src/exec-server/session-list.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
+import { Connection, MAX_MESSAGE_BYTES } from "../../../src/services/exec-server/connection.js";
+import { SessionList } from "../../../src/services/exec-server/session-list.js";
 import { testEngine } from "../../support/engine.js";
 import {
   commonOptions,

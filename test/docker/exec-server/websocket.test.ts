@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { MAX_MESSAGE_BYTES } from "../../../src/exec-server/connection.js";
-import { serveWebSocket } from "../../../src/exec-server/serve-websocket.js";
+import { MAX_MESSAGE_BYTES } from "../../../src/services/exec-server/connection.js";
+import { serveWebSocket } from "../../../src/services/exec-server/serve-websocket.js";
 import { commonOptions, ExecClient, startParams, uri } from "../../support/exec-client.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../../support/sandbox.js";
 

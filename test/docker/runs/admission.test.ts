@@ -3,9 +3,9 @@ import {
   type BatchWait,
   openAttemptAdmission,
   requireRoomFor,
-} from "../../../src/runs/admission/attempt-admission.js";
-import { openAdmission } from "../../../src/runs/admission/open-admission.js";
-import type { AttemptFailure, AttemptResult } from "../../../src/runs/results/attempt-result.js";
+} from "../../../src/batch/runs/admission/attempt-admission.js";
+import { openAdmission } from "../../../src/batch/runs/admission/open-admission.js";
+import type { AttemptFailure, AttemptResult } from "../../../src/batch/runs/results/attempt-result.js";
 import { harmedEngine, testEngine } from "../../support/engine.js";
 import { ManualClock } from "../../support/manual-clock.js";
 import { engineGone, infrastructure, playedResult, playedTask } from "../../support/played-attempts.js";

@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { parseScript } from "../../../src/model/script/script.js";
-import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
-import { commandAgent } from "../../../src/runs/agents/command-agent.js";
-import { modelAgent } from "../../../src/runs/agents/model-agent.js";
-import { oracleAgent } from "../../../src/runs/agents/oracle-agent.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
-import type { TaskSolution } from "../../../src/tasks/task.js";
+import { parseScript } from "../../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../../src/agent/model/script/scripted-client.js";
+import { commandAgent } from "../../../src/batch/runs/agents/command-agent.js";
+import { modelAgent } from "../../../src/batch/runs/agents/model-agent.js";
+import { oracleAgent } from "../../../src/batch/runs/agents/oracle-agent.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
+import type { TaskSolution } from "../../../src/batch/tasks/task.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, taskOf } from "../../support/task-attempts.js";
 

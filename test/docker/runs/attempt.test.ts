@@ -1,10 +1,10 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { nopAgent } from "../../../src/runs/agents/nop-agent.js";
-import { oracleAgent } from "../../../src/runs/agents/oracle-agent.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
-import { attemptResultSchema } from "../../../src/runs/results/attempt-result.js";
+import { nopAgent } from "../../../src/batch/runs/agents/nop-agent.js";
+import { oracleAgent } from "../../../src/batch/runs/agents/oracle-agent.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
+import { attemptResultSchema } from "../../../src/batch/runs/results/attempt-result.js";
 import { openedSandboxOf } from "../../../src/sandbox/sandbox.js";
 import { testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { describe, expect } from "vitest";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";
 

@@ -1,9 +1,9 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { AttemptStage } from "../../../src/runs/attempt/attempt.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
-import { passKindOf } from "../../../src/runs/results/attempt-outcome.js";
+import type { AttemptStage } from "../../../src/batch/runs/attempt/attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
+import { passKindOf } from "../../../src/batch/runs/results/attempt-outcome.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, type TaskParts, taskOf } from "../../support/task-attempts.js";
 

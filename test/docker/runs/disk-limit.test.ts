@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";
 

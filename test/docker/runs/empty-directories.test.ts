@@ -1,12 +1,12 @@
 import { describe, expect } from "vitest";
-import { removeTests } from "../../../src/runs/grading/run-tests.js";
+import { removeTests } from "../../../src/batch/runs/grading/run-tests.js";
 import {
   emptyDirectories,
   stillEmpty,
   timesTellApart,
   untouched,
-} from "../../../src/runs/place/empty-directories.js";
-import { makeDirectories, makeExactly, standAs } from "../../../src/runs/place/make-directories.js";
+} from "../../../src/batch/runs/place/empty-directories.js";
+import { makeDirectories, makeExactly, standAs } from "../../../src/batch/runs/place/make-directories.js";
 import { stopSandbox } from "../../../src/sandbox/stopped/stopped-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { openBare } from "../../support/task-attempts.js";

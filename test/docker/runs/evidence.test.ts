@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { ContainerBody, Engine } from "../../../src/docker/engine-types.js";
+import { explainFailure } from "../../../src/batch/runs/evidence/explain-failure.js";
 import { BrigError } from "../../../src/errors.js";
-import { ensureImages } from "../../../src/images/ensure.js";
-import { explainFailure } from "../../../src/runs/evidence/explain-failure.js";
+import type { ContainerBody, Engine } from "../../../src/sandbox/docker/engine-types.js";
+import { ensureImages } from "../../../src/sandbox/images/ensure.js";
 import { containerBody } from "../../support/container-body.js";
 import { harmedEngine, testEngine } from "../../support/engine.js";
 import { testLabels } from "../../support/test-run.js";

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { exportArtifacts } from "../../../src/runs/artifacts/export-artifacts.js";
+import { exportArtifacts } from "../../../src/batch/runs/artifacts/export-artifacts.js";
 import { testEngine } from "../../support/engine.js";
 import { openTestSandbox, sandboxTest, temporaryDirectory } from "../../support/sandbox.js";
 

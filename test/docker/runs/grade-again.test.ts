@@ -1,9 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { Attempt } from "../../../src/runs/attempt/attempt.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
-import { gradeAgain } from "../../../src/runs/grading/grade-again.js";
+import type { Attempt } from "../../../src/batch/runs/attempt/attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
+import { gradeAgain } from "../../../src/batch/runs/grading/grade-again.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";
 

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
-import type { AttemptStage } from "../../../src/runs/attempt/attempt.js";
-import { containerRunner } from "../../../src/runs/batch/container-runner.js";
-import { runAttempts } from "../../../src/runs/batch/run-batch.js";
+import type { AttemptStage } from "../../../src/batch/runs/attempt/attempt.js";
+import { containerRunner } from "../../../src/batch/runs/batch/container-runner.js";
+import { runAttempts } from "../../../src/batch/runs/batch/run-batch.js";
+import type { Task } from "../../../src/batch/tasks/task.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
-import type { Task } from "../../../src/tasks/task.js";
 import { batchOptions } from "../../support/batch-runs.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { agentOf, attemptAt, stepOf, taskOf } from "../../support/task-attempts.js";

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, type TaskParts, taskOf } from "../../support/task-attempts.js";
 

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { searchPaths } from "../../../src/runs/attacks/library/search-paths.js";
-import { toolSettings } from "../../../src/runs/attacks/library/tool-settings.js";
-import { plantAttack } from "../../../src/runs/attacks/plant-attack.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { searchPaths } from "../../../src/batch/runs/attacks/library/search-paths.js";
+import { toolSettings } from "../../../src/batch/runs/attacks/library/tool-settings.js";
+import { plantAttack } from "../../../src/batch/runs/attacks/plant-attack.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { agentOf, attemptAt, taskOf } from "../../support/task-attempts.js";
 

@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { findAttack } from "../../../src/runs/attacks/attack-library.js";
-import { loadedCode } from "../../../src/runs/attacks/library/loaded-code.js";
-import { plantAttack } from "../../../src/runs/attacks/plant-attack.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { findAttack } from "../../../src/batch/runs/attacks/attack-library.js";
+import { loadedCode } from "../../../src/batch/runs/attacks/library/loaded-code.js";
+import { plantAttack } from "../../../src/batch/runs/attacks/plant-attack.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import {
   agentOf,

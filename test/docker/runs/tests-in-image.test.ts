@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { packTar } from "../../../src/docker/calls/tar.js";
-import { ensureImages } from "../../../src/images/ensure.js";
-import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
+import { packTar } from "../../../src/sandbox/docker/calls/tar.js";
+import { ensureImages } from "../../../src/sandbox/images/ensure.js";
 import { testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";

@@ -2,7 +2,7 @@ import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { readSessionLabels } from "../../../src/sandbox/labels.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { testEngine } from "../../support/engine.js";

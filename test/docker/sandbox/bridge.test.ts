@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { testEngine } from "../../support/engine.js";
 import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { changedPolicy } from "../../support/policies.js";

@@ -1,7 +1,7 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { readEnvironment } from "../../../src/config/env.js";
+import { readEnvironment } from "../../../src/lib/env.js";
 import { promised } from "../../guarantees.js";
 import { type Attempt, attempt } from "../../support/attempts.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

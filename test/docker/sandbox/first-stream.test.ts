@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import { describe, expect } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { call, testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
 

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { readEnvironment } from "../../../src/config/env.js";
-import type { ContainerBody, Engine } from "../../../src/docker/engine-types.js";
-import { loadPolicy } from "../../../src/policy/load-policy.js";
+import { readEnvironment } from "../../../src/lib/env.js";
 import { attack } from "../../../src/sandbox/attack/attack.js";
+import type { ContainerBody, Engine } from "../../../src/sandbox/docker/engine-types.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
+import { loadPolicy } from "../../../src/sandbox/policy/load-policy.js";
 import { resolveSettings } from "../../../src/sandbox/settings/resolve-settings.js";
 import { testEngine } from "../../support/engine.js";
 import { becomeHostUser, HOST_USERS } from "../../support/host-users.js";

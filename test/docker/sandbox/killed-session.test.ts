@@ -4,7 +4,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect } from "vitest";
-import { readEnvironment } from "../../../src/config/env.js";
+import { readEnvironment } from "../../../src/lib/env.js";
 import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";

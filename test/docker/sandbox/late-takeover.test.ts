@@ -2,9 +2,9 @@ import { EventEmitter, once } from "node:events";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { readEnvironment } from "../../../src/config/env.js";
-import { connectEngine } from "../../../src/docker/connect.js";
-import type { Engine } from "../../../src/docker/engine-types.js";
+import { readEnvironment } from "../../../src/lib/env.js";
+import { connectEngine } from "../../../src/sandbox/docker/connect.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { type BreakableSandbox, openBreakable } from "../../support/open-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, type TestContext } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";
 import { openBreakable } from "../../support/open-sandbox.js";

@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { listSandboxes } from "../../../src/cli/ps/listed-sandboxes.js";
-import { readEnvironment } from "../../../src/config/env.js";
-import { connectEngine } from "../../../src/docker/connect.js";
+import { readEnvironment } from "../../../src/lib/env.js";
+import { connectEngine } from "../../../src/sandbox/docker/connect.js";
 import { openedSandboxOf } from "../../../src/sandbox/sandbox.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";

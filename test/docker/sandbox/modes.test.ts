@@ -1,7 +1,7 @@
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { isRootless } from "../../../src/docker/rootless.js";
+import { isRootless } from "../../../src/sandbox/docker/rootless.js";
 import { promised } from "../../guarantees.js";
 import { attempt, attemptEach } from "../../support/attempts.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

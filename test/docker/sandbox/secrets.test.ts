@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, vi } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { promised } from "../../guarantees.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { requireToolbox } from "../../../src/images/require-toolbox.js";
 import { ATTEMPTS_PROGRAM, openHostTargets } from "../../../src/sandbox/attack/host-targets.js";
 import { openWeakTwin } from "../../../src/sandbox/attack/weak-twin.js";
+import { requireToolbox } from "../../../src/sandbox/images/require-toolbox.js";
 import { testEngine } from "../../support/engine.js";
 import { testLabels } from "../../support/test-run.js";
 

@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { ContainerBody } from "../../../src/docker/engine-types.js";
-import { loadPolicy } from "../../../src/policy/load-policy.js";
+import type { ContainerBody } from "../../../src/sandbox/docker/engine-types.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
+import { loadPolicy } from "../../../src/sandbox/policy/load-policy.js";
 import { promised } from "../../guarantees.js";
 import { attempt } from "../../support/attempts.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

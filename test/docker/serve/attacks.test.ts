@@ -3,8 +3,8 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { BrigClient } from "../../../src/serve/client/brig-client.js";
-import type { RemoteSandbox } from "../../../src/serve/client/client-types.js";
+import { BrigClient } from "../../../src/services/serve/client/brig-client.js";
+import type { RemoteSandbox } from "../../../src/services/serve/client/client-types.js";
 import { openServed, type Served } from "../../support/served.js";
 
 let served: Served;

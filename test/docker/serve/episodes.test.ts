@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Task } from "../../../src/tasks/task.js";
+import type { Task } from "../../../src/batch/tasks/task.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../../support/sandbox.js";
 import { openServed, type Served } from "../../support/served.js";
 import { stepOf, taskOf } from "../../support/task-attempts.js";

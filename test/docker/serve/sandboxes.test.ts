@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LABELS } from "../../../src/sandbox/labels.js";
-import type { RemoteSandbox } from "../../../src/serve/client/client-types.js";
+import type { RemoteSandbox } from "../../../src/services/serve/client/client-types.js";
 import { testEngine } from "../../support/engine.js";
 import { openServed, type Served } from "../../support/served.js";
 

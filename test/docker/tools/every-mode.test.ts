@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SandboxMode } from "../../../src/policy/modes.js";
+import type { SandboxMode } from "../../../src/sandbox/policy/modes.js";
 import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import { treeDigest } from "../../support/host-tree.js";
 import { becomeHostUser, giveToHostUser, type HostUser, OWNING_USERS } from "../../support/host-users.js";

@@ -1,11 +1,11 @@
 import type { Assertion } from "./assertion.js";
 
 const files = "docker/sandbox/files.test.ts";
-const bundle = "unit/queue/bundle/bundle.test.ts";
+const bundle = "unit/batch/queue/bundle/bundle.test.ts";
 const artifacts = "docker/runs/separate-verifier.test.ts";
 const hostGit = "docker/sandbox/host-git.test.ts";
 const arrival = "unit/sandbox/branch/arrival.test.ts";
-const tightening = "unit/config/settings/tightening.test.ts";
+const tightening = "unit/agent/config/settings/tightening.test.ts";
 const safe = "docker/known-safe-commands.test.ts";
 
 /** What the host does with files that a command made. */
@@ -77,7 +77,7 @@ export const hostSide: readonly Assertion[] = [
     "C14",
     "What the host itself opens in a workspace is a plain file, though links are exchanged meanwhile.",
     [
-      "unit/config/file/workspace-file.test.ts",
+      "unit/agent/config/file/workspace-file.test.ts",
       "never reads anything else while an agent exchanges file and directory for links",
     ],
   ],

@@ -1,10 +1,10 @@
 import { type Assertion, probed } from "./assertion.js";
 
 const policy = "docker/policy.test.ts";
-const strictness = "unit/policy/strictness.test.ts";
-const decide = "unit/egress/rules/decide.test.ts";
-const http = "unit/egress/proxy/http-proxy.test.ts";
-const tunnels = "unit/egress/proxy/tunnels.test.ts";
+const strictness = "unit/sandbox/policy/strictness.test.ts";
+const decide = "unit/sandbox/egress/rules/decide.test.ts";
+const http = "unit/sandbox/egress/proxy/http-proxy.test.ts";
+const tunnels = "unit/sandbox/egress/proxy/tunnels.test.ts";
 
 /** What a command reaches. */
 export const network: readonly Assertion[] = [
@@ -28,7 +28,7 @@ export const network: readonly Assertion[] = [
   [
     "E5",
     "A network is none or full by that name only.",
-    ["unit/policy/network.test.ts", "is none or full by that name only"],
+    ["unit/sandbox/policy/network.test.ts", "is none or full by that name only"],
   ],
   [
     "E6",
@@ -44,7 +44,7 @@ export const network: readonly Assertion[] = [
   [
     "E9",
     "An empty allow-list allows nothing.",
-    ["unit/policy/network.test.ts", "with an empty allow-list allows no host, and is not full"],
+    ["unit/sandbox/policy/network.test.ts", "with an empty allow-list allows no host, and is not full"],
     [strictness, "of two networks"],
   ],
   [
@@ -74,7 +74,7 @@ export const network: readonly Assertion[] = [
     "A connection that is for another host than it leads to is cut.",
     [tunnels, "is cut if the TLS connection is for another host, and the program gets an alert"],
     [
-      "unit/egress/tunnel/first-bytes.test.ts",
+      "unit/sandbox/egress/tunnel/first-bytes.test.ts",
       "do not pass with an encrypted name, even beside the right one",
     ],
   ],

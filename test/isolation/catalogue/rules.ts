@@ -1,9 +1,9 @@
 import type { Assertion } from "./assertion.js";
 
-const authority = "unit/policy/session-authority.test.ts";
+const authority = "unit/sandbox/policy/session-authority.test.ts";
 const terminal = "unit/lib/terminal/terminal.test.ts";
 const guard = "unit/lib/terminal/terminal-guard.test.ts";
-const policies = "unit/policy/load-policy.test.ts";
+const policies = "unit/sandbox/policy/load-policy.test.ts";
 const refusedContainers = "isolation/sandboxes.test.ts";
 
 /** What reaches people and models, and what brig itself decides. */
@@ -66,16 +66,19 @@ export const rules: readonly Assertion[] = [
   [
     "K6",
     "Known faults of the engine are listed, with what to do.",
-    ["unit/docker/diagnosis/advisories.test.ts", "says for each weakness of an old engine what to do"],
+    [
+      "unit/sandbox/docker/diagnosis/advisories.test.ts",
+      "says for each weakness of an old engine what to do",
+    ],
   ],
   [
     "K7",
     "No file of a workspace chooses the engine or loosens a setting.",
     [
-      "unit/config/settings/tightening.test.ts",
+      "unit/agent/config/settings/tightening.test.ts",
       "whatever a workspace's files say, a session may do nothing more than without them",
     ],
-    ["unit/docker/discovery.test.ts", "prefers a given address to everything"],
+    ["unit/sandbox/docker/discovery.test.ts", "prefers a given address to everything"],
   ],
   [
     "K8",
@@ -90,11 +93,11 @@ export const rules: readonly Assertion[] = [
     "K9",
     "Nothing that only looks safe runs unasked.",
     [
-      "unit/policy/command-safety/real-shell.test.ts",
+      "unit/sandbox/policy/command-safety/real-shell.test.ts",
       "what is called safe makes a real shell run nothing but what is listed",
     ],
     [
-      "unit/policy/command-safety/real-shell.test.ts",
+      "unit/sandbox/policy/command-safety/real-shell.test.ts",
       "sees it where something else is run: the check is none that always passes",
     ],
   ],

@@ -2,10 +2,10 @@ import type { Assertion } from "./assertion.js";
 
 const secrets = "docker/sandbox/egress/secrets.test.ts";
 const aws = "docker/sandbox/egress/aws-secrets.test.ts";
-const signing = "unit/egress/aws-secrets.test.ts";
+const signing = "unit/sandbox/egress/aws-secrets.test.ts";
 const masking = "docker/sandbox/egress/masking.test.ts";
 const canaries = "docker/sandbox/egress/canaries.test.ts";
-const inspection = "unit/egress/inspection.test.ts";
+const inspection = "unit/sandbox/egress/inspection.test.ts";
 
 /** What becomes of secrets that stay outside, and of those that are not real. */
 export const secretsOutside: readonly Assertion[] = [
@@ -48,7 +48,7 @@ export const secretsOutside: readonly Assertion[] = [
     [canaries, "fail the call that sends one and all later ones, and nothing is reached any more"],
     ["e2e/canaries.test.ts", "fails although the program still runs when the model ends the turn"],
     [
-      "unit/egress/canaries.test.ts",
+      "unit/sandbox/egress/canaries.test.ts",
       "is found in %s, in TLS that ends at the proxy, after which nothing is reached",
     ],
   ],

@@ -43,7 +43,7 @@ export const systemCalls: readonly Assertion[] = [
     "N15",
     "The filter in force is the one that was asked for.",
     [policy, "a container weaker than its plan is told by the read-back:"],
-    ["unit/policy/seccomp.test.ts", "that is missing or broken is an error, never an absent filter"],
+    ["unit/sandbox/policy/seccomp.test.ts", "that is missing or broken is an error, never an absent filter"],
   ],
   [
     "N16",
@@ -56,7 +56,7 @@ export const systemCalls: readonly Assertion[] = [
     "Asynchronous I/O, of which the machine has so many events for all, is refused as by a kernel without it.",
     [policy, "answers as a kernel without them to what takes of the machine's numbers and counts for nobody"],
     [
-      "unit/policy/seccomp.test.ts",
+      "unit/sandbox/policy/seccomp.test.ts",
       "N11: answers ENOSYS and the like where callers then do without, as on a kernel without it",
     ],
   ],
@@ -84,7 +84,7 @@ export const systemCalls: readonly Assertion[] = [
   [
     "L4",
     "No lock of an open file can be taken, whose memory counts for nobody.",
-    ["unit/policy/seccomp.test.ts", "answers to locks of open files as a kernel without them"],
+    ["unit/sandbox/policy/seccomp.test.ts", "answers to locks of open files as a kernel without them"],
   ],
   [
     "L2",

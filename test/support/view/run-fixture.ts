@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type AttemptResult, attemptResultSchema } from "../../../src/runs/results/attempt-result.js";
+import { type AttemptResult, attemptResultSchema } from "../../../src/batch/runs/results/attempt-result.js";
 
 /** Parts of a result that differ from a plain one with the full reward. */
 export type ResultChanges = Partial<AttemptResult> & Pick<AttemptResult, "task">;

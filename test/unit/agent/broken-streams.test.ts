@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { createModelClient } from "../../../src/agent/model/create-model-client.js";
+import type { ModelProvider, WireApi } from "../../../src/agent/model/provider.js";
 import { runAgent } from "../../../src/agent/run-agent.js";
 import type { AgentEvent } from "../../../src/agent/turn/events.js";
-import { createModelClient } from "../../../src/model/create-model-client.js";
-import type { ModelProvider, WireApi } from "../../../src/model/provider.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 import {
   chatEvents,

@@ -2,10 +2,15 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { withoutOldest } from "../../../src/agent/compaction/compaction-request.js";
 import { abortedTurnMessage, userMessage } from "../../../src/agent/context/prompt.js";
+import {
+  type MessageItem,
+  messageText,
+  type ResponseItem,
+  textMessage,
+} from "../../../src/agent/model/items.js";
+import { compactedItems, handoffMessage } from "../../../src/agent/session/compacted-items.js";
+import { itemTokens } from "../../../src/agent/session/item-tokens.js";
 import { normalised } from "../../../src/agent/turn/history.js";
-import { type MessageItem, messageText, type ResponseItem, textMessage } from "../../../src/model/items.js";
-import { compactedItems, handoffMessage } from "../../../src/session/compacted-items.js";
-import { itemTokens } from "../../../src/session/item-tokens.js";
 import { anyHistory, callOf, outputOf, saidByAssistant, unpaired } from "../../support/histories.js";
 
 const picture = "data:image/png;base64,AAAA";

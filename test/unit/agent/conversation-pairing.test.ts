@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { openConversation } from "../../../src/agent/conversation.js";
+import type { ResponseItem } from "../../../src/agent/model/items.js";
+import type { ModelClient, ModelEvent, ModelRequest } from "../../../src/agent/model/model-client.js";
 import { BrigError } from "../../../src/errors.js";
-import type { ResponseItem } from "../../../src/model/items.js";
-import type { ModelClient, ModelEvent, ModelRequest } from "../../../src/model/model-client.js";
 import { runs } from "../../support/fuzz.js";
 import { anyHistory, saidByAssistant, unpaired } from "../../support/histories.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { openConversation } from "../../../src/agent/conversation.js";
 import type { ConversationOptions, SettingChange } from "../../../src/agent/conversation-options.js";
+import { messageText } from "../../../src/agent/model/items.js";
+import type { ModelClient, ModelRequest } from "../../../src/agent/model/model-client.js";
+import { parseScript } from "../../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../../src/agent/model/script/scripted-client.js";
+import type { SessionSetting } from "../../../src/agent/session/setting.js";
 import type { AgentEvent } from "../../../src/agent/turn/events.js";
 import { BrigError } from "../../../src/errors.js";
-import { messageText } from "../../../src/model/items.js";
-import type { ModelClient, ModelRequest } from "../../../src/model/model-client.js";
-import { parseScript } from "../../../src/model/script/script.js";
-import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
-import type { SessionSetting } from "../../../src/session/setting.js";
 import { ScriptedApprover } from "../../support/approvals.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 

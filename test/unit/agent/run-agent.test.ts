@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
+import type { ModelClient, ModelEvent } from "../../../src/agent/model/model-client.js";
+import { createResponsesClient } from "../../../src/agent/model/responses/responses-client.js";
+import { parseScript } from "../../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../../src/agent/model/script/scripted-client.js";
+import { noCredentials } from "../../../src/agent/model/static-credentials.js";
 import { type RunAgentOptions, runAgent } from "../../../src/agent/run-agent.js";
+import { openSessionFile } from "../../../src/agent/session/write/session-file.js";
 import type { AgentEvent } from "../../../src/agent/turn/events.js";
 import { BrigError } from "../../../src/errors.js";
-import type { ModelClient, ModelEvent } from "../../../src/model/model-client.js";
-import { createResponsesClient } from "../../../src/model/responses/responses-client.js";
-import { parseScript } from "../../../src/model/script/script.js";
-import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
-import { noCredentials } from "../../../src/model/static-credentials.js";
-import { openSessionFile } from "../../../src/session/write/session-file.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 import {
   callDone,

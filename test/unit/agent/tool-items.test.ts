@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { createResponsesClient } from "../../../src/agent/model/responses/responses-client.js";
+import { noCredentials } from "../../../src/agent/model/static-credentials.js";
 import { runAgent } from "../../../src/agent/run-agent.js";
+import type { SessionRecord } from "../../../src/agent/session/write/session-file.js";
 import type { AgentEvent } from "../../../src/agent/turn/events.js";
-import { createResponsesClient } from "../../../src/model/responses/responses-client.js";
-import { noCredentials } from "../../../src/model/static-credentials.js";
-import type { SessionRecord } from "../../../src/session/write/session-file.js";
 import { defineTool } from "../../../src/tools/define-tool.js";
 import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import type { Tool } from "../../../src/tools/tool.js";

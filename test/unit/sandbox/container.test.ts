@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { engineFailure, RefusedRequest } from "../../../src/docker/engine-failure.js";
 import { BrigError } from "../../../src/errors.js";
+import { engineFailure, RefusedRequest } from "../../../src/sandbox/docker/engine-failure.js";
 import type { PlayedEngine } from "./played-engine.js";
 import { failure, playedPlace, recordNames } from "./played-sandbox.js";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
 import { createSandbox } from "../../../src/sandbox/create-sandbox.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 
 const neverAnswers = new Promise<Engine>(() => undefined);
 

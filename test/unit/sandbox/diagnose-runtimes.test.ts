@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
-import type { EngineRuntime } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import { diagnoseRuntimes } from "../../../src/sandbox/diagnose-runtimes.js";
+import type { EngineRuntime } from "../../../src/sandbox/docker/engine-types.js";
 import type { PlayedEngine } from "./played-engine.js";
 import { failure, playedPlace } from "./played-sandbox.js";
 

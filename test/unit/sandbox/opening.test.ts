@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Engine } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import { FrameType, TOKEN_BYTES } from "../../../src/sandbox/channel/protocol.js";
+import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { openSandbox } from "../../../src/sandbox/open-sandbox.js";
 import { frame, welcome } from "./channel/fake-runner.js";
 import type { PlayedContainer, PlayedEngine } from "./played-engine.js";

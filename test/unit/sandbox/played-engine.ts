@@ -1,15 +1,5 @@
 import { lstatSync } from "node:fs";
 import { release } from "node:os";
-import type { ContainerEvent } from "../../../src/docker/container-event.js";
-import type {
-  ContainerBody,
-  ContainerState,
-  CreatedContainer,
-  Engine,
-  ExecStream,
-  ImageSummary,
-  VolumeSummary,
-} from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import {
   ExitKind,
@@ -18,6 +8,16 @@ import {
   RECEIPT_RESULT_BYTES,
   REPORT_SECTION_HEAD_BYTES,
 } from "../../../src/sandbox/channel/protocol.js";
+import type { ContainerEvent } from "../../../src/sandbox/docker/container-event.js";
+import type {
+  ContainerBody,
+  ContainerState,
+  CreatedContainer,
+  Engine,
+  ExecStream,
+  ImageSummary,
+  VolumeSummary,
+} from "../../../src/sandbox/docker/engine-types.js";
 import type { PlannedTmpfs, SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { exitPayload, FakeRunner, type SentFrame } from "./channel/fake-runner.js";
 import { engine as facts } from "./plan/plan-fixture.js";

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { readEnvironment } from "../../../src/config/env.js";
+import { readEnvironment } from "../../../src/lib/env.js";
 import { createSandbox } from "../../../src/sandbox/create-sandbox.js";
 import type { OpenedSandbox } from "../../../src/sandbox/open-sandbox.js";
 import { type Sandbox, sandboxFrom } from "../../../src/sandbox/sandbox.js";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { engineFailure, RefusedRequest } from "../../../src/docker/engine-failure.js";
+import { engineFailure, RefusedRequest } from "../../../src/sandbox/docker/engine-failure.js";
 import { removeAndConfirm } from "../../../src/sandbox/removal.js";
 
 /** As Docker 20.10 answers for a container in which a command made a tree of 20 000 directories, one in the other. */

@@ -4,9 +4,9 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { RefusedRequest } from "../../../src/docker/engine-failure.js";
 import { BrigError } from "../../../src/errors.js";
 import { ownerOf, readHostProcesses } from "../../../src/lib/owner.js";
+import { RefusedRequest } from "../../../src/sandbox/docker/engine-failure.js";
 import { reclaimPlaceholders, recordedNow, writeRecord } from "../../../src/sandbox/sandbox-records.js";
 import { temporaryFolder } from "../../support/batch-runs.js";
 

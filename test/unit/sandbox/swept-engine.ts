@@ -1,6 +1,6 @@
-import type { ContainerSummary, VolumeSummary } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import type { HostProcesses } from "../../../src/lib/owner.js";
+import type { ContainerSummary, VolumeSummary } from "../../../src/sandbox/docker/engine-types.js";
 import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";
 import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
 

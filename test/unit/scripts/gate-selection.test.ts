@@ -121,7 +121,7 @@ describe("a check runs the tests that prove a promise, and", () => {
   });
 
   it.for([
-    ["src/docker/new.ts", /^parts: gvisor, docker-26, podman-1$/m],
+    ["src/sandbox/docker/new.ts", /^parts: gvisor, docker-26, podman-1$/m],
     ["images/toolbox/new.c", /^parts: .*sanitized/m],
     ["docs/page.md", /^parts: none/m],
   ] as const)("the parts that %s concerns", async ([file, line]) => {

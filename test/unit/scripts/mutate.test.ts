@@ -152,7 +152,7 @@ describe("faults that change nothing observable", () => {
 });
 
 describe("the tests in containers for a fault", () => {
-  const places = ["src/docker", "src/policy", "src/sandbox", "images/toolbox/runner"];
+  const places = ["src/sandbox/docker", "src/sandbox/policy", "src/sandbox", "images/toolbox/runner"];
   const filesIn = async (place: string) =>
     (await readdir(`${root}/${place}`, { recursive: true }))
       .filter(
@@ -184,8 +184,8 @@ describe("the tests in containers for a fault", () => {
     expect(first("images/toolbox/runner/commit-step.c")).toBe("test/docker/sandbox/tree/commit.test.ts");
     expect(first("images/toolbox/runner/committed.c")).toBe("test/docker/sandbox/results.test.ts");
     expect(first("src/sandbox/sweep.ts")).toBe("test/docker/sweep.test.ts");
-    expect(first("src/docker/podman/podman-body.ts")).toBe("test/docker/podman.test.ts");
-    expect(first("src/docker/calls/tar.ts")).toBe("test/docker/engine.test.ts");
+    expect(first("src/sandbox/docker/podman/podman-body.ts")).toBe("test/docker/podman.test.ts");
+    expect(first("src/sandbox/docker/calls/tar.ts")).toBe("test/docker/engine.test.ts");
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { profileOf } from "../../../src/model/model-profile.js";
+import { profileOf } from "../../../src/agent/model/model-profile.js";
 import { CallScheduler } from "../../../src/tools/call-scheduler.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import {

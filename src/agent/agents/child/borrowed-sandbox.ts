@@ -1,4 +1,4 @@
-import type { McpServers } from "../../../tools/mcp/mcp-servers.js";
+import type { McpServers } from "../../../tools/index.js";
 import type { AgentSandbox } from "../../agent-sandbox.js";
 
 /** The parent's sandbox, for an agent. `close` does nothing, because the parent closes it. */

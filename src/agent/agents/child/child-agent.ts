@@ -1,6 +1,7 @@
 import { isBrigError } from "../../../errors.js";
-import { type TruncationPolicy, truncateText } from "../../../output/truncation.js";
-import type { AgentMessage, AgentState } from "../../../tools/agents/agents.js";
+import type { TruncationPolicy } from "../../../sandbox/index.js";
+import { truncateText } from "../../../sandbox/index.js";
+import type { AgentMessage, AgentState } from "../../../tools/index.js";
 import type { Conversation, TurnResult } from "../../conversation-options.js";
 import type { AgentPlacement } from "../agent-label.js";
 import type { AgentBudget } from "../budget.js";

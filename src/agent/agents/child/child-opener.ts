@@ -1,12 +1,12 @@
 import { BrigError } from "../../../errors.js";
-import type { ResponseItem } from "../../../model/items.js";
-import type { ModelClient } from "../../../model/model-client.js";
-import type { TruncationPolicy } from "../../../output/truncation.js";
-import type { RecordedSession } from "../../../session/read/session-reader.js";
-import { sentContext } from "../../../session/setting.js";
-import type { AgentCallOptions, SpawnAgentOptions } from "../../../tools/agents/agents.js";
+import type { TruncationPolicy } from "../../../sandbox/index.js";
+import type { AgentCallOptions, SpawnAgentOptions } from "../../../tools/index.js";
 import type { AgentSandbox, ForkedSandbox, SandboxSource } from "../../agent-sandbox.js";
 import type { Conversation, ConversationOptions } from "../../conversation-options.js";
+import type { ResponseItem } from "../../model/items.js";
+import type { ModelClient } from "../../model/model-client.js";
+import type { RecordedSession } from "../../session/read/session-reader.js";
+import { sentContext } from "../../session/setting.js";
 import { createThreadId } from "../../thread-id.js";
 import type { AgentPlacement } from "../agent-label.js";
 import type { AgentTree } from "../agent-tree.js";

@@ -1,8 +1,8 @@
-import type { SessionAuthority } from "../../../policy/session-authority.js";
-import type { SessionSetting } from "../../../session/setting.js";
-import type { McpServers } from "../../../tools/mcp/mcp-servers.js";
+import type { SessionAuthority } from "../../../sandbox/index.js";
+import type { McpServers } from "../../../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "../../agent-sandbox.js";
 import type { ConversationOptions } from "../../conversation-options.js";
+import type { SessionSetting } from "../../session/setting.js";
 import type { AgentEvent } from "../../turn/events.js";
 import type { AgentPlacement } from "../agent-label.js";
 import type { AgentRole } from "../agents-options.js";

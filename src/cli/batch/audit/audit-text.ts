@@ -1,12 +1,7 @@
+import type { AttackTrial, TaskAudit, Trial } from "../../../batch/index.js";
+import { isSound, succeeds } from "../../../batch/index.js";
 import { fitWidth } from "../../../lib/terminal/display-width.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import {
-  type AttackTrial,
-  isSound,
-  succeeds,
-  type TaskAudit,
-  type Trial,
-} from "../../../runs/audit/audit-task.js";
 
 /** Messages are cut to this length, because the engine's message about a failed build may be long. */
 const LONGEST_MESSAGE = 300;

@@ -1,19 +1,21 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../../config/settings/load-config.js";
-import { connectEngine } from "../../../docker/connect.js";
+import { loadConfig } from "../../../agent/index.js";
+import type { Attack, EndedTrial, Task, TaskAudit } from "../../../batch/index.js";
+import {
+  attackLibrary,
+  auditTask,
+  isSound,
+  refuseUnsupportedTasks,
+  runAttempt,
+} from "../../../batch/index.js";
 import { BrigError } from "../../../errors.js";
 import { createProgress } from "../../../lib/terminal/progress.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { matchesWildcards } from "../../../lib/wildcards.js";
-import type { Attack } from "../../../runs/attacks/attack.js";
-import { attackLibrary } from "../../../runs/attacks/attack-library.js";
-import { runAttempt } from "../../../runs/attempt/run-attempt.js";
-import { auditTask, type EndedTrial, isSound, type TaskAudit } from "../../../runs/audit/audit-task.js";
-import { refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import type { Task } from "../../../tasks/task.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import { flaggedLimits, type LimitFlags } from "../../container/limit-options.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";

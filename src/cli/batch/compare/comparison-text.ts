@@ -1,7 +1,11 @@
-import type { RunComparison } from "../../../report/compare/compare-runs.js";
-import type { Change, TaskComparison, TaskScore } from "../../../report/compare/compare-tasks.js";
-import { estimateText } from "../../../report/statistics/estimate-text.js";
-import type { SettingDifference } from "../../../runs/batch/batch-settings.js";
+import type {
+  Change,
+  RunComparison,
+  SettingDifference,
+  TaskComparison,
+  TaskScore,
+} from "../../../batch/index.js";
+import { estimateText } from "../../../batch/index.js";
 
 const SHOWN_SETTINGS = 40;
 /** A difference is usually called significant if its p-value is below this level. */

@@ -30,9 +30,8 @@ async function diffRuns(
   flags: DiffFlags,
   { stdout }: CliContext,
 ): Promise<void> {
-  const [{ readRun }, { compareRuns }, { comparisonText, settingRows, taskRows }] = await Promise.all([
-    import("../../../runs/batch/read-run.js"),
-    import("../../../report/compare/compare-runs.js"),
+  const [{ readRun, compareRuns }, { comparisonText, settingRows, taskRows }] = await Promise.all([
+    import("../../../batch/index.js"),
     import("./comparison-text.js"),
   ]);
   const comparison = compareRuns(await readRun(before), await readRun(after));

@@ -25,9 +25,8 @@ async function merge(
   { isJson, context }: { isJson: boolean; context: CliContext },
 ): Promise<void> {
   const { stdout, stderr, cwd, signal } = context;
-  const [{ mergeRuns }, { writeReports }, { finalText, taskRows }] = await Promise.all([
-    import("../../../runs/merge/merge-runs.js"),
-    import("../../../report/files/write-reports.js"),
+  const [{ mergeRuns, writeReports }, { finalText, taskRows }] = await Promise.all([
+    import("../../../batch/index.js"),
     import("../summary-text.js"),
   ]);
   const folders: [string, ...string[]] = [resolve(cwd, first), ...others.map((run) => resolve(cwd, run))];

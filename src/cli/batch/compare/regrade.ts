@@ -1,16 +1,19 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import { loadConfig } from "../../../config/settings/load-config.js";
-import { connectEngine } from "../../../docker/connect.js";
+import { loadConfig } from "../../../agent/index.js";
+import type { Regraded, Task } from "../../../batch/index.js";
+import {
+  attemptLimits,
+  compareRuns,
+  containerGrader,
+  refuseUnsupportedTasks,
+  regradeRun,
+  requireRun,
+  writeReports,
+} from "../../../batch/index.js";
 import { jsonText } from "../../../lib/json/json-text.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import { compareRuns } from "../../../report/compare/compare-runs.js";
-import { writeReports } from "../../../report/files/write-reports.js";
-import { attemptLimits } from "../../../runs/batch/batch-settings.js";
-import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { requireRun } from "../../../runs/batch/read-run.js";
-import { type Regraded, regradeRun } from "../../../runs/regrade/regrade-run.js";
-import type { Task } from "../../../tasks/task.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import type { CliContext, Interruption } from "../../context.js";
 import { say, write, writeTable } from "../../render.js";
 import { configChoice } from "../../setup/config-choice.js";

@@ -1,9 +1,7 @@
-import type { Engine } from "../../../docker/engine-types.js";
+import type { RunImages, Task, WantedImage } from "../../../batch/index.js";
+import { refuseUnbuildable, wantedImages } from "../../../batch/index.js";
 import { BrigError } from "../../../errors.js";
-import type { RunImages } from "../../../runs/images/open-task-images.js";
-import { refuseUnbuildable } from "../../../runs/images/unbuildable.js";
-import { type WantedImage, wantedImages } from "../../../runs/images/wanted-images.js";
-import type { Task } from "../../../tasks/task.js";
+import type { Engine } from "../../../sandbox/index.js";
 
 /**
  * Checks all images before anything runs. Errors: `image.missing` with all images that would have to be pulled although

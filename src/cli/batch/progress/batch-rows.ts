@@ -1,11 +1,7 @@
+import type { AttemptResult, BatchStop, BatchWait } from "../../../batch/index.js";
+import { estimateText, passKindOf, passKindText, passRestsOn } from "../../../batch/index.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import { estimateText } from "../../../report/statistics/estimate-text.js";
-import { passKindText } from "../../../report/summary/pass-text.js";
-import type { BatchWait } from "../../../runs/admission/attempt-admission.js";
-import type { BatchStop } from "../../../runs/batch/batch-events.js";
-import { passKindOf, passRestsOn } from "../../../runs/results/attempt-outcome.js";
-import type { AttemptResult } from "../../../runs/results/attempt-result.js";
 import type { BatchView } from "./batch-view.js";
 
 const SHOWN_RUNNING = 3;

@@ -1,9 +1,5 @@
-import { meanReward } from "../../../report/statistics/mean-interval.js";
-import type { BatchWait } from "../../../runs/admission/attempt-admission.js";
-import type { AttemptStage } from "../../../runs/attempt/attempt.js";
-import type { BatchEvent, BatchStop } from "../../../runs/batch/batch-events.js";
-import { passes } from "../../../runs/results/attempt-outcome.js";
-import { attemptKey } from "../../../runs/results/run-files.js";
+import type { AttemptStage, BatchEvent, BatchStop, BatchWait } from "../../../batch/index.js";
+import { attemptKey, meanReward, passes } from "../../../batch/index.js";
 
 interface RunningAttempt {
   task: string;

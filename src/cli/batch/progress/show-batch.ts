@@ -1,6 +1,6 @@
+import type { BatchEvent } from "../../../batch/index.js";
 import { fitWidth } from "../../../lib/terminal/display-width.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import type { BatchEvent } from "../../../runs/batch/batch-events.js";
 import type { CliContext, OutputStream } from "../../context.js";
 import { LiveRows } from "../../display/live-rows.js";
 import { batchRows, progressLine, resultLine, stopText, waitText } from "./batch-rows.js";

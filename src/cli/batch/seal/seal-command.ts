@@ -35,7 +35,7 @@ Give others the folder, and by another way the public key or its fingerprint.`;
 
 async function seal(folder: string, flags: SealFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, signal } = context;
-  const { sealRun } = await import("../../../runs/seal/seal-run.js");
+  const { sealRun } = await import("../../../batch/index.js");
   const key = await chosenKey(flags, context);
   const sealed = await sealRun(folder, { key, signal, now: () => new Date() });
   if (flags.json === true) return await writeJson(stdout, sealed);
@@ -44,14 +44,12 @@ async function seal(folder: string, flags: SealFlags, context: CliContext): Prom
 }
 
 async function chosenKey({ key, newKey }: SealFlags, { cwd, environment }: CliContext) {
-  const [keys, { stat }] = await Promise.all([
-    import("../../../runs/seal/keys.js"),
-    import("node:fs/promises"),
-  ]);
-  if (newKey !== undefined) return await keys.newKey(resolve(cwd, newKey));
-  if (key !== undefined) return await keys.readPrivateKey(resolve(cwd, key));
+  const { newKey: makeKey, readPrivateKey } = await import("../../../batch/index.js");
+  const { stat } = await import("node:fs/promises");
+  if (newKey !== undefined) return await makeKey(resolve(cwd, newKey));
+  if (key !== undefined) return await readPrivateKey(resolve(cwd, key));
   const file = join(environment.brigHome, "seal-key.pem");
-  if ((await stat(file).catch(() => null)) !== null) return await keys.readPrivateKey(file);
+  if ((await stat(file).catch(() => null)) !== null) return await readPrivateKey(file);
   await makeDirectory(environment.brigHome, { mode: 0o700 });
-  return await keys.newKey(file);
+  return await makeKey(file);
 }

@@ -1,12 +1,16 @@
 import { resolve } from "node:path";
-import { loadConfig } from "../../../config/settings/load-config.js";
-import { connectEngine } from "../../../docker/connect.js";
+import { loadConfig } from "../../../agent/index.js";
+import type { GradedSealed, SealCheck } from "../../../batch/index.js";
+import {
+  attemptLimits,
+  containerGrader,
+  gradeSealed,
+  readPublicKey,
+  refuseUnsupportedTasks,
+  verifySeal,
+} from "../../../batch/index.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import { attemptLimits } from "../../../runs/batch/batch-settings.js";
-import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { type GradedSealed, gradeSealed } from "../../../runs/seal/grade-sealed.js";
-import { readPublicKey } from "../../../runs/seal/keys.js";
-import { type SealCheck, verifySeal } from "../../../runs/seal/verify-seal.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
 import { configChoice } from "../../setup/config-choice.js";

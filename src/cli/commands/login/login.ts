@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { loadConfig } from "../../../config/settings/load-config.js";
+import type { IssuerSettings, LoginStatus, StoredStatus } from "../../../agent/index.js";
+import { loadConfig } from "../../../agent/index.js";
 import { BrigError } from "../../../errors.js";
 import { readProxies } from "../../../lib/proxy/proxies.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
-import type { IssuerSettings } from "../../../model/login/issuer/issuer-settings.js";
-import type { LoginStatus, StoredStatus } from "../../../model/login/login-status.js";
 import type { CliContext } from "../../context.js";
 import { readHidden } from "../../questions/hidden-prompt.js";
 import { say, write, writeJson } from "../../render.js";
@@ -65,7 +64,7 @@ export async function configuredIssuer(
   { config: overrides }: ConfigFlags,
   { environment, stderr }: CliContext,
 ): Promise<IssuerSettings> {
-  const { issuerSettings } = await import("../../../model/login/issuer/issuer-settings.js");
+  const { issuerSettings } = await import("../../../agent/index.js");
   const { config, warnings } = await loadConfig(environment, { overrides });
   for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
   return issuerSettings(config.oauth, readProxies(environment.variables));
@@ -88,7 +87,7 @@ async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {
 }
 
 async function keepApiKey(context: CliContext): Promise<void> {
-  const { parseApiKey, storeApiKey } = await import("../../../model/login/store-login.js");
+  const { parseApiKey, storeApiKey } = await import("../../../agent/index.js");
   const key = parseApiKey(await readHidden("API key: ", context));
   await storeApiKey(context.environment.brigHome, key, context);
   await say(context.stderr, "The API key is stored.\n");
@@ -96,8 +95,7 @@ async function keepApiKey(context: CliContext): Promise<void> {
 
 /** Logs a person in at the issuer and stores the login. */
 export async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<void> {
-  const { identityOf } = await import("../../../model/login/issuer/id-token.js");
-  const { storeTokens } = await import("../../../model/login/store-login.js");
+  const { identityOf, storeTokens } = await import("../../../agent/index.js");
   const settings = await configuredIssuer(flags, context);
   const tokens = await (flags.deviceAuth === true ? logInByCode : logInByBrowser)(settings, flags, context);
   await storeTokens(context.environment.brigHome, tokens, context);
@@ -109,7 +107,7 @@ export async function logInAtIssuer(flags: LoginFlags, context: CliContext): Pro
 }
 
 async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
-  const { logInWithBrowser } = await import("../../../model/login/browser-login.js");
+  const { logInWithBrowser } = await import("../../../agent/index.js");
   return await logInWithBrowser({
     settings,
     port: flags.port,
@@ -123,7 +121,7 @@ async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, conte
 }
 
 async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
-  const { logInWithCode } = await import("../../../model/login/device-login.js");
+  const { logInWithCode } = await import("../../../agent/index.js");
   return await logInWithCode({
     settings,
     timeoutMs: flags.timeout,
@@ -136,7 +134,7 @@ async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context:
 }
 
 async function showStatus({ json }: { json?: boolean }, context: CliContext): Promise<void> {
-  const { loginStatus } = await import("../../../model/login/login-status.js");
+  const { loginStatus } = await import("../../../agent/index.js");
   const status = await loginStatus(context.environment.brigHome, context.environment);
   if (json === true) await writeJson(context.stdout, status);
   else await write(context.stdout, describeStatus(status));

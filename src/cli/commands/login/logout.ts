@@ -9,7 +9,7 @@ export function defineLogout(command: Command, context: CliContext): void {
 }
 
 async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<void> {
-  const { logOut } = await import("../../../model/login/log-out.js");
+  const { logOut } = await import("../../../agent/index.js");
   const { environment, signal, stderr } = context;
   const settings = await configuredIssuer(flags, context);
   const { wasLoggedIn, notRevoked } = await logOut(environment.brigHome, settings, { signal });

@@ -1,9 +1,9 @@
 import { breakBetweenWords } from "../../../lib/terminal/break-columns.js";
 import { displayWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import { keptLines, type LineFold, lastLines, lineCountOf } from "../../../output/line-fold.js";
-import type { FileChange } from "../../../tools/review/action.js";
-import type { PlanStep } from "../../../tools/tool.js";
+import type { LineFold } from "../../../sandbox/index.js";
+import { keptLines, lastLines, lineCountOf } from "../../../sandbox/index.js";
+import type { FileChange, PlanStep } from "../../../tools/index.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
 import {
   fitLine,

@@ -1,6 +1,5 @@
-import type { LineFold } from "../../../output/line-fold.js";
-import type { FileChange } from "../../../tools/review/action.js";
-import type { PlanStep } from "../../../tools/tool.js";
+import type { LineFold } from "../../../sandbox/index.js";
+import type { FileChange, PlanStep } from "../../../tools/index.js";
 import type { Tone } from "./styled-line.js";
 import type { NoticeTone } from "./view-event.js";
 

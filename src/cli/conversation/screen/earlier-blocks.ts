@@ -1,6 +1,6 @@
+import type { ResponseItem } from "../../../agent/index.js";
+import { isPrompt, messageText } from "../../../agent/index.js";
 import { neutralise } from "../../../lib/terminal/terminal.js";
-import { messageText, type ResponseItem } from "../../../model/items.js";
-import { isPrompt } from "../../../session/read/session-reader.js";
 import type { Block } from "./block.js";
 import { plural } from "./styled-line.js";
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextRound } from "node:timers/promises";
-import { prepareForDrawing } from "../../../config/env.js";
+import { prepareForDrawing } from "../../../lib/env.js";
 import type { CliContext, OutputStream } from "../../context.js";
 import { terminalSize } from "../../terminal-session.js";
 import type { Keyboard } from "../input/keyboard.js";

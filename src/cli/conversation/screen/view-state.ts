@@ -1,5 +1,6 @@
-import { appendOutput, emptyFold, foldOf, type LineFold, lineCountOf } from "../../../output/line-fold.js";
-import type { FileChange } from "../../../tools/review/action.js";
+import type { LineFold } from "../../../sandbox/index.js";
+import { appendOutput, emptyFold, foldOf, lineCountOf } from "../../../sandbox/index.js";
+import type { FileChange } from "../../../tools/index.js";
 import type { AgentLine } from "../../display/agent-lines.js";
 import type { Block, CommandEnd } from "./block.js";
 import type { ViewEvent } from "./view-event.js";

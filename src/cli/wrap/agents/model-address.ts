@@ -1,4 +1,4 @@
-import { HOST_NAME } from "../../../policy/hosts/host-pattern.js";
+import { HOST_NAME } from "../../../sandbox/index.js";
 
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Environment } from "../../../config/env.js";
 import { BrigError } from "../../../errors.js";
 import { readTextFile } from "../../../lib/bounded-file.js";
+import type { Environment } from "../../../lib/env.js";
 import { nullish, object, readOrNull, string } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import {

@@ -1,6 +1,5 @@
 import { BrigError } from "../../../errors.js";
-import type { Sandbox } from "../../../sandbox/sandbox.js";
-import type { HostMount } from "../../../sandbox/volumes/host-mount.js";
+import type { HostMount, Sandbox } from "../../../sandbox/index.js";
 import type { Configuration, ConfigurationFile } from "./collect-files.js";
 
 /** The directory in the sandbox into which configuration of the host is mounted. */

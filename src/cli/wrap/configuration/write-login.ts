@@ -1,4 +1,4 @@
-import type { Sandbox } from "../../../sandbox/sandbox.js";
+import type { Sandbox } from "../../../sandbox/index.js";
 
 /**
  * Logs Codex in with the placeholder of a key, which commands of the sandbox have in a variable. Codex itself does not look

@@ -3,7 +3,7 @@ import { access, realpath } from "node:fs/promises";
 import { arch } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { readFileStart } from "../../../lib/bounded-file.js";
-import type { HostMount } from "../../../sandbox/volumes/host-mount.js";
+import type { HostMount } from "../../../sandbox/index.js";
 import { elfInterpreter } from "./elf-interpreter.js";
 
 /** The path in the sandbox at which the program of this machine is mounted. */

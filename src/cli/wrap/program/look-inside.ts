@@ -1,4 +1,4 @@
-import type { Sandbox } from "../../../sandbox/sandbox.js";
+import type { Sandbox } from "../../../sandbox/index.js";
 import type { ProgramSearch } from "./host-program.js";
 
 export type InsideView =

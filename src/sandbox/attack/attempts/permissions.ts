@@ -1,4 +1,4 @@
-import type { Policy } from "../../../policy/policy.js";
+import type { Policy } from "../../policy/policy.js";
 
 /** A setting of a policy that allows attempts which are refused otherwise. */
 interface Permission {

@@ -1,5 +1,5 @@
-import type { SecretMask } from "../../../egress/secrets/secret-mask.js";
 import { isBrigError } from "../../../errors.js";
+import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { isGone } from "../../files/file-request.js";
 import type { FileState } from "../../tree/tree-state.js";
 import type { HostFile, LiveChanges } from "../live-changes.js";

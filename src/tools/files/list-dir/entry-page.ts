@@ -1,4 +1,4 @@
-import { cutText } from "../../../output/cut-text.js";
+import { cutText } from "../../../sandbox/index.js";
 import type { ToolDirectoryEntry } from "../../tool-sandbox.js";
 
 const MAX_NAME_BYTES = 500;

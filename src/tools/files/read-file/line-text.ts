@@ -1,4 +1,4 @@
-import { cutText } from "../../../output/cut-text.js";
+import { cutText } from "../../../sandbox/index.js";
 import { trim } from "../../patch/format/white-space.js";
 
 const MAX_TEXT_BYTES = 500;

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { AgentWork } from "../../../../src/runs/agents/attempt-agent.js";
-import { cheatAgentNamed } from "../../../../src/runs/agents/cheat-agent.js";
+import type { AgentWork } from "../../../../src/batch/runs/agents/attempt-agent.js";
+import { cheatAgentNamed } from "../../../../src/batch/runs/agents/cheat-agent.js";
 import { gradeNaively, openNaiveContainer } from "../../../support/naive-grader.js";
 import { naiveTasks } from "../../../support/naive-tasks.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";

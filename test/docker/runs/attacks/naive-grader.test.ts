@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Attack } from "../../../../src/runs/attacks/attack.js";
-import { attackLibrary } from "../../../../src/runs/attacks/attack-library.js";
-import { plantAttack } from "../../../../src/runs/attacks/plant-attack.js";
+import type { Attack } from "../../../../src/batch/runs/attacks/attack.js";
+import { attackLibrary } from "../../../../src/batch/runs/attacks/attack-library.js";
+import { plantAttack } from "../../../../src/batch/runs/attacks/plant-attack.js";
 import { gradeNaively, openNaiveContainer } from "../../../support/naive-grader.js";
 import { type NaiveTaskName, naiveTaskOf, naiveTasks } from "../../../support/naive-tasks.js";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import type { EgressAttempt } from "../../../../src/sandbox/egress/attempt.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { tlsServer } from "../../../support/tls-server.js";
 

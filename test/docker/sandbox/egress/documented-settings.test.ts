@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, vi } from "vitest";
-import { loadConfig } from "../../../../src/config/settings/load-config.js";
-import type { EgressSettings } from "../../../../src/policy/egress/egress-schema.js";
+import { loadConfig } from "../../../../src/agent/config/settings/load-config.js";
+import type { EgressSettings } from "../../../../src/sandbox/policy/egress/egress-schema.js";
 import { openTestSandbox, temporaryDirectory } from "../../../support/sandbox.js";
 
 /** What has an example of settings for the network. */

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import type { EgressAttempt } from "../../../../src/sandbox/egress/attempt.js";
 import { createToolRegistry, type ToolRegistry } from "../../../../src/tools/registry.js";
 import type { ToolActivity } from "../../../../src/tools/tool.js";
 import { openTestSandbox, type TestSandbox, temporaryDirectory } from "../../../support/sandbox.js";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import type { EgressAttempt } from "../../../../src/sandbox/egress/attempt.js";
 import { eventually } from "../../../support/egress-place.js";
 import { fixtureImage } from "../../../support/fixture-image.js";
 import { type NetworkServers, startNetworkServers } from "../../../support/network-clients.js";

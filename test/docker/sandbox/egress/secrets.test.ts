@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import type { EgressAttempt } from "../../../../src/sandbox/egress/attempt.js";
 import { eventually } from "../../../support/egress-place.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { tlsServer } from "../../../support/tls-server.js";

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import type { InsideConnection } from "../../../../src/egress/inside-network.js";
+import type { InsideConnection } from "../../../../src/sandbox/egress/inside-network.js";
 import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
 import { address, connected, listenInside, readText } from "../../../support/inside-listener.js";
 import { sandboxTest } from "../../../support/sandbox.js";

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { Engine } from "../../../../src/docker/engine-types.js";
+import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { Sandbox } from "../../../../src/sandbox/sandbox.js";
 import { testEngine } from "../../../support/engine.js";
 import { newSandboxTest, temporaryDirectory } from "../../../support/sandbox.js";

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect } from "vitest";
-import { readEnvironment } from "../../../../src/config/env.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { sandboxTest as it, type TemporaryDirectory, temporaryDirectory } from "../../../support/sandbox.js";
 
 const run = promisify(execFile);

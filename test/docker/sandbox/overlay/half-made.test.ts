@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import type { Engine } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
 import { pause } from "../../../../src/lib/time/pause.js";
+import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { LABELS } from "../../../../src/sandbox/labels.js";
 import {
   createTreeVolumes,

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, vi } from "vitest";
-import { readEnvironment } from "../../../../src/config/env.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { testEngine } from "../../../support/engine.js";
 import { sandboxTest as it, type TemporaryDirectory, temporaryDirectory } from "../../../support/sandbox.js";

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { readEnvironment } from "../../../../src/config/env.js";
-import { startInOwnContainer } from "../../../../src/mcp/launch/own-container.js";
+import { startInOwnContainer } from "../../../../src/agent/mcp/launch/own-container.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { type OpenedSandbox, openSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import { type Sandbox, sandboxFrom } from "../../../../src/sandbox/sandbox.js";
 import {

@@ -24,7 +24,7 @@ function treeOf(sandbox: Sandbox): WorkspaceTree {
 }
 
 async function volumesOf(
-  { engine }: { engine: import("../../../../src/docker/engine-types.js").Engine },
+  { engine }: { engine: import("../../../../src/sandbox/docker/engine-types.js").Engine },
   id: string,
 ) {
   return (await engine.listVolumes([treeLabel, `brig.session=${id}`])).map(({ name }) => name);

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { packTar } from "../../../../src/docker/calls/tar.js";
+import { packTar } from "../../../../src/sandbox/docker/calls/tar.js";
 import { LABELS } from "../../../../src/sandbox/labels.js";
 import { createPool } from "../../../../src/sandbox/pool/pool.js";
 import type { PoolOptions } from "../../../../src/sandbox/pool/pool-options.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Engine } from "../../../../src/docker/engine-types.js";
+import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import type { CommitStage } from "../../../../src/sandbox/tree/commit-stage.js";
 import { makeStage, newStage } from "../../../../src/sandbox/tree/commit-stage.js";
 import { commitTree, recoverTree } from "../../../../src/sandbox/tree/tree-commit.js";

@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Engine } from "../../../../src/docker/engine-types.js";
+import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { sandboxFiles } from "../../../../src/sandbox/files/files.js";
 import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
 import { makeStage, newStage, stagedPath } from "../../../../src/sandbox/tree/commit-stage.js";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { ResponseItem } from "../../../../src/model/items.js";
-import { findLastSession, findSessionFiles } from "../../../../src/session/read/session-index.js";
-import { openSessionFile } from "../../../../src/session/write/session-file.js";
+import type { ResponseItem } from "../../../../src/agent/model/items.js";
+import { findLastSession, findSessionFiles } from "../../../../src/agent/session/read/session-index.js";
+import { openSessionFile } from "../../../../src/agent/session/write/session-file.js";
 import {
   inOrder,
   lastOutputs,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { AgentBudget } from "../../../../src/agent/agents/budget.js";
+import type { ModelClient } from "../../../../src/agent/model/model-client.js";
 import type { BrigError } from "../../../../src/errors.js";
-import type { ModelClient } from "../../../../src/model/model-client.js";
 
 it("counts the time of agents that work side by side together", () => {
   let now = 0;

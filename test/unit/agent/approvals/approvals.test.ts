@@ -11,9 +11,9 @@ import {
   SessionApprovals,
 } from "../../../../src/agent/approvals/approvals.js";
 import { JsonEvents } from "../../../../src/agent/jsonl-events.js";
+import { openSessionFile } from "../../../../src/agent/session/write/session-file.js";
 import { BrigError } from "../../../../src/errors.js";
-import type { ApprovalPolicy } from "../../../../src/policy/approval-policy.js";
-import { openSessionFile } from "../../../../src/session/write/session-file.js";
+import type { ApprovalPolicy } from "../../../../src/sandbox/policy/approval-policy.js";
 import type { CommandToReview, PatchToReview } from "../../../../src/tools/review/action.js";
 import type { ToolActivity } from "../../../../src/tools/tool.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../../../support/approvals.js";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { defaultCompactPrompt } from "../../../../src/agent/compaction/compactor.js";
+import { compactedItems } from "../../../../src/agent/session/compacted-items.js";
 import type { AgentEvent } from "../../../../src/agent/turn/events.js";
-import { compactedItems } from "../../../../src/session/compacted-items.js";
 import {
   callDone,
   completed,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { approvalGuidance } from "../../../../src/agent/context/approvals-guidance.js";
-import { decideAfterDenial, decideCommand } from "../../../../src/policy/approval-decision.js";
-import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../../src/policy/approval-policy.js";
+import { decideAfterDenial, decideCommand } from "../../../../src/sandbox/policy/approval-decision.js";
+import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../../src/sandbox/policy/approval-policy.js";
 
 const granular = (sandbox_approval: boolean): ApprovalPolicy => ({
   granular: {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type ContextOptions, contextMessages } from "../../../../src/agent/context/context-messages.js";
-import type { MessageItem } from "../../../../src/model/items.js";
-import { type SessionSetting, sentContext } from "../../../../src/session/setting.js";
+import type { MessageItem } from "../../../../src/agent/model/items.js";
+import { type SessionSetting, sentContext } from "../../../../src/agent/session/setting.js";
 
 const setting: SessionSetting = {
   cwd: "/repo/a&b",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultInstructions, userMessage } from "../../../../src/agent/context/prompt.js";
-import { localDate } from "../../../../src/session/setting.js";
+import { localDate } from "../../../../src/agent/session/setting.js";
 
 const now = new Date("2026-11-05T23:30:00Z");
 

@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { HostQuestions } from "../../../../src/agent/egress/host-questions.js";
 import { lazyHostQuestions } from "../../../../src/agent/egress/lazy-host-questions.js";
-import type { ApprovalPolicy } from "../../../../src/policy/approval-policy.js";
-import type { SessionSetting } from "../../../../src/session/setting.js";
+import type { SessionSetting } from "../../../../src/agent/session/setting.js";
+import type { ApprovalPolicy } from "../../../../src/sandbox/policy/approval-policy.js";
 import type { UserQuestion } from "../../../../src/tools/session/request-user-input.js";
 
 const owner = { channel: 3, pid: 7, program: "curl", callId: "call_1" };

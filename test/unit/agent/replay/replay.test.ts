@@ -13,17 +13,17 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ConversationOptions } from "../../../../src/agent/conversation-options.js";
+import { parseScript } from "../../../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../../../src/agent/model/script/scripted-client.js";
 import { readRecording } from "../../../../src/agent/replay/replay-recording.js";
 import { isSame, type ReplayReport, replaySession } from "../../../../src/agent/replay/replay-session.js";
 import { runAgent } from "../../../../src/agent/run-agent.js";
-import { parseScript } from "../../../../src/model/script/script.js";
-import { createScriptedClient } from "../../../../src/model/script/scripted-client.js";
 import {
   describeTree,
   recordedTreeLimits,
   treeDifferences,
-} from "../../../../src/session/read/session-tree.js";
-import { openSessionFile } from "../../../../src/session/write/session-file.js";
+} from "../../../../src/agent/session/read/session-tree.js";
+import { openSessionFile } from "../../../../src/agent/session/write/session-file.js";
 import type { ToolSpawnOptions } from "../../../../src/tools/tool-sandbox.js";
 import { hostFiles } from "../../../support/host-files.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";

@@ -4,11 +4,11 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { AgentSandbox } from "../../../../src/agent/agent-sandbox.js";
 import { openConversation } from "../../../../src/agent/conversation.js";
 import type { Conversation } from "../../../../src/agent/conversation-options.js";
+import { messageText } from "../../../../src/agent/model/items.js";
+import type { ModelClient } from "../../../../src/agent/model/model-client.js";
+import { noSessionLog, type SessionRecord } from "../../../../src/agent/session/write/session-file.js";
 import type { AgentEvent } from "../../../../src/agent/turn/events.js";
 import { BrigError } from "../../../../src/errors.js";
-import { messageText } from "../../../../src/model/items.js";
-import type { ModelClient } from "../../../../src/model/model-client.js";
-import { noSessionLog, type SessionRecord } from "../../../../src/session/write/session-file.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 import {
   agentSetting,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { messageText } from "../../../../src/agent/model/items.js";
 import {
   changesMissingMessage,
   undoneMessage,
 } from "../../../../src/agent/restore-points/workspace-messages.js";
-import { messageText } from "../../../../src/model/items.js";
-import { isPrompt } from "../../../../src/session/read/session-reader.js";
+import { isPrompt } from "../../../../src/agent/session/read/session-reader.js";
 
 const changed = (...paths: string[]) => paths.map((path) => ({ path, change: "modified" as const }));
 

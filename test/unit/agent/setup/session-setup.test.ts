@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { openConversation } from "../../../../src/agent/conversation.js";
+import { parseScript } from "../../../../src/agent/model/script/script.js";
+import { createScriptedClient } from "../../../../src/agent/model/script/scripted-client.js";
 import type { SessionSetup } from "../../../../src/agent/setup/setup-options.js";
 import type { AgentEvent } from "../../../../src/agent/turn/events.js";
 import { BrigError } from "../../../../src/errors.js";
-import { parseScript } from "../../../../src/model/script/script.js";
-import { createScriptedClient } from "../../../../src/model/script/scripted-client.js";
 import { eventually } from "../../../support/egress-place.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import type { ResponseItem } from "../../../../src/agent/model/items.js";
 import { foundTools } from "../../../../src/agent/turn/found-tools.js";
-import type { ResponseItem } from "../../../../src/model/items.js";
 
 function call(id: string, name: string, output: string): ResponseItem[] {
   return [

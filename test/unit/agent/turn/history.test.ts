@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import {
+  isToolOutput,
+  outputText,
+  type ResponseItem,
+  textMessage,
+} from "../../../../src/agent/model/items.js";
 import { History, normalised } from "../../../../src/agent/turn/history.js";
-import { isToolOutput, outputText, type ResponseItem, textMessage } from "../../../../src/model/items.js";
 import { anyHistory, callOf, outputOf, unpaired } from "../../../support/histories.js";
 
 describe("History", () => {

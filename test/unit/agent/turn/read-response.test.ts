@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { ModelClient } from "../../../../src/agent/model/model-client.js";
 import { RestorePoints } from "../../../../src/agent/restore-points/restore-points.js";
+import { noSessionLog } from "../../../../src/agent/session/write/session-file.js";
 import { type ResponseContext, readResponse } from "../../../../src/agent/turn/read-response.js";
 import { Transcript } from "../../../../src/agent/turn/transcript.js";
-import type { ModelClient } from "../../../../src/model/model-client.js";
-import { noSessionLog } from "../../../../src/session/write/session-file.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import type { SessionRecord } from "../../../../src/agent/session/write/session-file.js";
 import type { AgentEvent } from "../../../../src/agent/turn/events.js";
 import { Transcript } from "../../../../src/agent/turn/transcript.js";
-import type { SessionRecord } from "../../../../src/session/write/session-file.js";
 
 it("hides the secrets of all sandboxes in records, events and what the model reads of outputs", () => {
   const records: SessionRecord[] = [];

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { parseMcpServers } from "../../../../src/agent/config/mcp-servers-schema.js";
 import { serversOf } from "../../../../src/cli/acp/editor-servers.js";
-import { parseMcpServers } from "../../../../src/config/mcp-servers-schema.js";
 
 const program = (name: string) => ({ name, command: "npx", args: ["x"], env: [{ name: "A", value: "b" }] });
 

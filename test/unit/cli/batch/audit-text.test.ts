@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import { findAttack } from "../../../../src/batch/runs/attacks/attack-library.js";
+import { isSound, type TaskAudit } from "../../../../src/batch/runs/audit/audit-task.js";
 import { auditAsJson, auditText } from "../../../../src/cli/batch/audit/audit-text.js";
-import { findAttack } from "../../../../src/runs/attacks/attack-library.js";
-import { isSound, type TaskAudit } from "../../../../src/runs/audit/audit-task.js";
 
 const sound: TaskAudit = {
   task: "org/task",

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { writeReports } from "../../../../src/batch/report/files/write-reports.js";
 import { reportToGithub } from "../../../../src/cli/batch/github.js";
-import { writeReports } from "../../../../src/report/files/write-reports.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
 import { testContext } from "../../../support/cli-context.js";
 import { playedRun } from "../../../support/played-runs.js";

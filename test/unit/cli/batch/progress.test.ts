@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { BatchWait } from "../../../../src/batch/runs/admission/attempt-admission.js";
+import type { BatchEvent } from "../../../../src/batch/runs/batch/batch-events.js";
 import { batchRows, progressLine } from "../../../../src/cli/batch/progress/batch-rows.js";
 import { BatchView } from "../../../../src/cli/batch/progress/batch-view.js";
 import { showBatch } from "../../../../src/cli/batch/progress/show-batch.js";
-import type { BatchWait } from "../../../../src/runs/admission/attempt-admission.js";
-import type { BatchEvent } from "../../../../src/runs/batch/batch-events.js";
 import { testContext } from "../../../support/cli-context.js";
 import { infrastructure, playedResult } from "../../../support/played-attempts.js";
 

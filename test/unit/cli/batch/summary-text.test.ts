@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { summarise } from "../../../../src/batch/report/summary/summarise.js";
+import { outcomeOf, type PassKind } from "../../../../src/batch/runs/results/attempt-outcome.js";
+import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { finalText, taskRows } from "../../../../src/cli/batch/summary-text.js";
-import { summarise } from "../../../../src/report/summary/summarise.js";
-import { outcomeOf, type PassKind } from "../../../../src/runs/results/attempt-outcome.js";
-import type { AttemptResult } from "../../../../src/runs/results/attempt-result.js";
 import { playedBatch, playedResult } from "../../../support/played-attempts.js";
 
 const summaryOf = (attempts: number, ...results: [Partial<AttemptResult>, PassKind | null][]) =>

@@ -4,7 +4,7 @@ import { beginningText, triedText } from "../../../../src/cli/bisect/bisect-text
 import type { SessionState } from "../../../../src/cli/bisect/session-states.js";
 import type { Attempt } from "../../../../src/cli/bisect/try-state.js";
 import { BrigError } from "../../../../src/errors.js";
-import { emptyFold } from "../../../../src/output/line-fold.js";
+import { emptyFold } from "../../../../src/sandbox/output/line-fold.js";
 import type { ExitStatus } from "../../../../src/sandbox/sandbox-types.js";
 
 const states = [0, 1, 2, 3, 4].map(

@@ -7,7 +7,7 @@ import {
   optionsAfterCommand,
   runCodexProgram,
 } from "../../../../src/cli/codex/codex-program.js";
-import { readEnvironment } from "../../../../src/config/env.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { testContext } from "../../../support/cli-context.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 import { gif } from "../../tools/picture/pictures.js";

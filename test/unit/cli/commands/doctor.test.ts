@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { withoutDetails } from "../../../../src/cli/commands/doctor.js";
-import { check } from "../../../../src/docker/diagnosis/check.js";
+import { check } from "../../../../src/sandbox/docker/diagnosis/check.js";
 
 describe("the known vulnerabilities without -v", () => {
   const fine = check({ id: "cgroups", title: "cgroups", found: "v2" });

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
+import {
+  type ReceiptFinding,
+  Receipts,
+  type SessionReceipt,
+} from "../../../../src/agent/session/receipts.js";
 import { receiptText } from "../../../../src/cli/display/receipt-text.js";
-import { type ReceiptFinding, Receipts, type SessionReceipt } from "../../../../src/session/receipts.js";
 
 const finding = (path: string, obeyedBy?: string): ReceiptFinding => ({
   ...{ path, reasons: ["runs"], obeyedBy, sha256: "ab".repeat(32), isNeutralised: false },

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { readSessionLines } from "../../../../src/agent/session/read/session-lines.js";
+import { stepsOf } from "../../../../src/agent/session/read/session-steps.js";
 import { shownStep } from "../../../../src/cli/display/session-text.js";
-import { readSessionLines } from "../../../../src/session/read/session-lines.js";
-import { stepsOf } from "../../../../src/session/read/session-steps.js";
 
 const rows = Array.from({ length: 6 }, (_, at) => `row ${at + 1}`).join("\n");
 const said = `The conversation was compacted. ${rows}`;

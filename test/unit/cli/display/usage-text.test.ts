@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { noUsage } from "../../../../src/agent/model/model-client.js";
 import { usageText } from "../../../../src/cli/display/usage-text.js";
-import { noUsage } from "../../../../src/model/model-client.js";
 
 it("says what a session has used, and its agents, as far as they have used anything", () => {
   const usage = { ...noUsage, inputTokens: 30, outputTokens: 15 };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { commands } from "../../../../src/cli/command-list.js";
 import { runProgram } from "../../../../src/cli/program.js";
-import { loadPolicy } from "../../../../src/policy/load-policy.js";
-import { SANDBOX_MODES } from "../../../../src/policy/modes.js";
+import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
+import { SANDBOX_MODES } from "../../../../src/sandbox/policy/modes.js";
 import { testContext } from "../../../support/cli-context.js";
 
 let cwd: string;

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { hostname } from "node:os";
 import { describe, expect, it } from "vitest";
 import { listSandboxes } from "../../../../src/cli/ps/listed-sandboxes.js";
-import type { ContainerState } from "../../../../src/docker/engine-types.js";
 import { type Owner, ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
+import type { ContainerState } from "../../../../src/sandbox/docker/engine-types.js";
 import { type SandboxRecord, writeRecord } from "../../../../src/sandbox/sandbox-records.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
 

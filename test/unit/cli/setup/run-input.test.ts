@@ -5,7 +5,7 @@ import { PassThrough, Readable } from "node:stream";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CliContext, InputStream } from "../../../../src/cli/context.js";
 import { readImages, readOutputSchema, readPrompt } from "../../../../src/cli/setup/run-input.js";
-import { readEnvironment } from "../../../../src/config/env.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
 import { jpegPicture } from "../../../support/pictures.js";
 import { gif, jpeg, png, webp } from "../../tools/picture/pictures.js";

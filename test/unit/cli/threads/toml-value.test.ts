@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { parseOverride } from "../../../../src/agent/config/settings/overrides.js";
 import { tomlValue } from "../../../../src/cli/threads/toml-value.js";
-import { parseOverride } from "../../../../src/config/settings/overrides.js";
 
 it.each([
   "text",

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { loadPolicy } from "../../../../src/policy/load-policy.js";
-import type { Policy } from "../../../../src/policy/policy.js";
 import { allAttempts } from "../../../../src/sandbox/attack/attempts/all-attempts.js";
 import { judge } from "../../../../src/sandbox/attack/judge.js";
+import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
+import type { Policy } from "../../../../src/sandbox/policy/policy.js";
 
 const { policy } = await loadPolicy("workspace-write");
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { SecretMask } from "../../../../src/egress/secrets/secret-mask.js";
 import { diffWorkspace } from "../../../../src/sandbox/changes/diff-workspace.js";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { WorkspaceChange } from "../../../../src/sandbox/changes/workspace-change.js";
+import { SecretMask } from "../../../../src/sandbox/egress/secrets/secret-mask.js";
 import { added, deleted, entry, modified, type PlayedTree, playedTree } from "../overlay/played-tree.js";
 
 const MIB = 2 ** 20;

@@ -1,5 +1,5 @@
-import type { SecretMask } from "../../../../src/egress/secrets/secret-mask.js";
 import type { Opened } from "../../../../src/sandbox/changes/opened-tree.js";
+import type { SecretMask } from "../../../../src/sandbox/egress/secrets/secret-mask.js";
 import { type PlayedTree, playedTree } from "../overlay/played-tree.js";
 import { newHome } from "./apply/apply-of.js";
 

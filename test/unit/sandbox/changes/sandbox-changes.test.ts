@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { SecretMask } from "../../../../src/egress/secrets/secret-mask.js";
 import type { Opened } from "../../../../src/sandbox/changes/opened-tree.js";
 import {
   applyForkTo,
@@ -15,6 +14,7 @@ import {
   snapshotSandbox,
   storeChangesIn,
 } from "../../../../src/sandbox/changes/sandbox-changes.js";
+import { SecretMask } from "../../../../src/sandbox/egress/secrets/secret-mask.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import {
   pointsOf,

@@ -1,7 +1,7 @@
 import { Duplex } from "node:stream";
-import type { ExecStream } from "../../../../src/docker/engine-types.js";
 import { isCounted } from "../../../../src/sandbox/channel/frames.js";
 import { FrameType, HEADER_BYTES } from "../../../../src/sandbox/channel/protocol.js";
+import type { ExecStream } from "../../../../src/sandbox/docker/engine-types.js";
 
 /** A frame as the host sent it. */
 export interface SentFrame {

@@ -2,7 +2,6 @@ import { syncBuiltinESMExports } from "node:module";
 import { PassThrough } from "node:stream";
 import timers from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
-import type { EngineStream } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
 import {
   dialInTime,
@@ -10,6 +9,7 @@ import {
   SilentStream,
   type StreamOpener,
 } from "../../../../src/sandbox/channel/reopen-stream.js";
+import type { EngineStream } from "../../../../src/sandbox/docker/engine-types.js";
 
 const never = () => new Promise<never>(() => undefined);
 const broke = new Error("it broke");

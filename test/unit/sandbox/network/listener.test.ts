@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { InsideConnection } from "../../../../src/egress/inside-network.js";
 import { BrigError } from "../../../../src/errors.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
+import type { InsideConnection } from "../../../../src/sandbox/egress/inside-network.js";
 import { encodeAddress } from "../../../../src/sandbox/network/address.js";
 import { uint32 } from "../channel/fake-runner.js";
 import { failure } from "../played-sandbox.js";

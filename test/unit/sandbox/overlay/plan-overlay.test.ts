@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
 import { BrigError } from "../../../../src/errors.js";
+import { RefusedRequest } from "../../../../src/sandbox/docker/engine-failure.js";
 import { explainMountFailure } from "../../../../src/sandbox/overlay/plan-overlay.js";
 import { createContainerBody } from "../../../../src/sandbox/plan/create-body.js";
 import { engine, planFor, type Wanted } from "../plan/plan-fixture.js";

@@ -10,8 +10,8 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
+import { RefusedRequest } from "../../../../src/sandbox/docker/engine-failure.js";
 import { SharedTree, type TreeOrigin } from "../../../../src/sandbox/overlay/shared-tree.js";
 import { keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
 import { planFor } from "../plan/plan-fixture.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
 import { BrigError } from "../../../../src/errors.js";
+import { RefusedRequest } from "../../../../src/sandbox/docker/engine-failure.js";
 import { create, id, nameOf } from "./created-tree.js";
 
 describe("the keeper of a tree", () => {

@@ -1,4 +1,4 @@
-import type { ContainerBody, VolumeSummary } from "../../../../src/docker/engine-types.js";
+import type { ContainerBody, VolumeSummary } from "../../../../src/sandbox/docker/engine-types.js";
 import type { SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
 import type { SentFrame } from "../channel/fake-runner.js";
 import { answerFiles, listEntry, type PlayedAnswer, type PlayedRequest } from "../channel/played-files.js";

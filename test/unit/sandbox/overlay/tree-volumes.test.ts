@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
-import type { Engine, VolumeSummary } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
+import { RefusedRequest } from "../../../../src/sandbox/docker/engine-failure.js";
+import type { Engine, VolumeSummary } from "../../../../src/sandbox/docker/engine-types.js";
 import { sessionLabels } from "../../../../src/sandbox/labels.js";
 import {
   createTreeVolumes,

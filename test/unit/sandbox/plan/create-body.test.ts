@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerBody, Mount } from "../../../../src/docker/engine-types.js";
-import { NAME_SERVER } from "../../../../src/egress/addresses.js";
 import { packageRoot } from "../../../../src/package-root.js";
-import { SANDBOX_MODES } from "../../../../src/policy/modes.js";
+import type { ContainerBody, Mount } from "../../../../src/sandbox/docker/engine-types.js";
+import { NAME_SERVER } from "../../../../src/sandbox/egress/addresses.js";
 import { createContainerBody } from "../../../../src/sandbox/plan/create-body.js";
+import { SANDBOX_MODES } from "../../../../src/sandbox/policy/modes.js";
 import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";
 
 const secrets = {

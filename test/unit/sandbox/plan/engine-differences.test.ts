@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Policy } from "../../../../src/policy/policy.js";
 import { planSandbox } from "../../../../src/sandbox/plan/plan-sandbox.js";
+import type { Policy } from "../../../../src/sandbox/policy/policy.js";
 import { engine, planFor, requestFor, type Wanted } from "./plan-fixture.js";
 
 let folder: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ImageSummary } from "../../../../src/docker/engine-types.js";
+import type { ImageSummary } from "../../../../src/sandbox/docker/engine-types.js";
 import { applyImageSettings, commandEnvironment } from "../../../../src/sandbox/plan/image-settings.js";
 import { planFor } from "./plan-fixture.js";
 

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerSummary } from "../../../../src/docker/engine-types.js";
+import type { ContainerSummary } from "../../../../src/sandbox/docker/engine-types.js";
 import {
   placeholdersInUse,
   preparePlaceholders,

@@ -1,8 +1,8 @@
-import type { EngineInfo } from "../../../../src/docker/engine-types.js";
-import { loadPolicy } from "../../../../src/policy/load-policy.js";
-import type { NetworkScope } from "../../../../src/policy/network.js";
+import type { EngineInfo } from "../../../../src/sandbox/docker/engine-types.js";
 import type { SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
 import { planSandbox, type SandboxRequest } from "../../../../src/sandbox/plan/plan-sandbox.js";
+import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
+import type { NetworkScope } from "../../../../src/sandbox/policy/network.js";
 
 export const engine: EngineInfo = {
   product: "docker",

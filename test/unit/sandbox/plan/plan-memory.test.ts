@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { loadPolicy } from "../../../../src/policy/load-policy.js";
 import { resolveLimits } from "../../../../src/sandbox/plan/plan-memory.js";
+import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
 import { engine } from "./plan-fixture.js";
 
 const KIB = 1024;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { readEnvironment } from "../../../../src/config/env.js";
-import { connectEngine } from "../../../../src/docker/connect.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
+import { connectEngine } from "../../../../src/sandbox/docker/connect.js";
 import { createPool } from "../../../../src/sandbox/pool/pool.js";
 import { fakeEngine, reply } from "../../../support/fake-engine.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { CreatedContainer } from "../../../../src/docker/engine-types.js";
+import type { CreatedContainer } from "../../../../src/sandbox/docker/engine-types.js";
 import { createContainerBody } from "../../../../src/sandbox/plan/create-body.js";
 import type { SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
 import { compareCreated, requireAsRequested } from "../../../../src/sandbox/proof/compare-created.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readEnvironment } from "../../../../src/config/env.js";
 import { BrigError } from "../../../../src/errors.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import type { PlannedMount, SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
 import { endCommands } from "../../../../src/sandbox/receipt/end-commands.js";

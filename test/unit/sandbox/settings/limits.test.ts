@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { inMode, resolveRun } from "../../../../src/cli/setup/run-settings.js";
-import { readEnvironment } from "../../../../src/config/env.js";
+import { readEnvironment } from "../../../../src/lib/env.js";
 import { resolveSettings, withFullAccess } from "../../../../src/sandbox/settings/resolve-settings.js";
 import { testContext } from "../../../support/cli-context.js";
 import { planFor } from "../plan/plan-fixture.js";

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { loadPolicy } from "../../../../src/policy/load-policy.js";
+import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
 import { loadChosenPolicy, type PolicyChoice } from "../../../../src/sandbox/settings/chosen-policy.js";
 import { resolveSetup, type SetupChoice } from "../../../../src/sandbox/setup/resolve-setup.js";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { openedSandboxOf } from "../../../../src/sandbox/sandbox.js";
 import { runSetup, setupFailure } from "../../../../src/sandbox/setup/run-setup.js";
-import { asks, egressPlace, execAsking } from "../egress/played-egress.js";
+import { asks, egressPlace, execAsking } from "../network/egress/played-egress.js";
 import { failure, playedPlace } from "../played-sandbox.js";
 
 describe("the set-up of a sandbox", () => {

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import type { ContainerBody, Engine, VolumeSummary } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
+import type { ContainerBody, Engine, VolumeSummary } from "../../../../src/sandbox/docker/engine-types.js";
 import { cacheVolumeName, ensureCacheVolume } from "../../../../src/sandbox/volumes/cache-volume.js";
 import { failure } from "../played-sandbox.js";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ApprovalAnswer, ApprovalRequest } from "../../../../src/agent/approvals/approvals.js";
 import { SessionApprovals } from "../../../../src/agent/approvals/approvals.js";
-import type { ApprovalPolicy } from "../../../../src/policy/approval-policy.js";
+import type { ApprovalPolicy } from "../../../../src/sandbox/policy/approval-policy.js";
 import { CallScheduler } from "../../../../src/tools/call-scheduler.js";
 import type { Elicit } from "../../../../src/tools/mcp/mcp-servers.js";
 import { createToolRegistry, type ToolRegistryOptions } from "../../../../src/tools/registry.js";

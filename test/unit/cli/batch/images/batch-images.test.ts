@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import { configSchema } from "../../../../../src/agent/config/config-schema.js";
 import { openBatchImages } from "../../../../../src/cli/batch/images/batch-images.js";
-import { configSchema } from "../../../../../src/config/config-schema.js";
-import type { Engine, ImageSummary } from "../../../../../src/docker/engine-types.js";
+import type { Engine, ImageSummary } from "../../../../../src/sandbox/docker/engine-types.js";
 import { testContext } from "../../../../support/cli-context.js";
 
 const hash = "0".repeat(32);

@@ -9,7 +9,7 @@ import {
   keptLines,
   lastLines,
   lineCountOf,
-} from "../../../../../src/output/line-fold.js";
+} from "../../../../../src/sandbox/output/line-fold.js";
 
 describe("wrapping", () => {
   it.each([

@@ -5,7 +5,7 @@ import { liveRegion } from "../../../../../src/cli/conversation/screen/live-line
 import { initialScreen, type ScreenState } from "../../../../../src/cli/conversation/screen/screen-state.js";
 import type { RunningCall } from "../../../../../src/cli/conversation/screen/view-state.js";
 import { displayWidth } from "../../../../../src/lib/terminal/display-width.js";
-import { foldOf } from "../../../../../src/output/line-fold.js";
+import { foldOf } from "../../../../../src/sandbox/output/line-fold.js";
 
 const open: ScreenState = {
   ...initialScreen({ columns: 60, rows: 24 }, 0),

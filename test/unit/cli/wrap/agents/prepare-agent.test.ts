@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type PreparedAgent, prepareAgent } from "../../../../../src/cli/wrap/agents/prepare-agent.js";
-import { readEnvironment } from "../../../../../src/config/env.js";
+import { readEnvironment } from "../../../../../src/lib/env.js";
 
 const key = "the-key-of-the-person";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { loadPolicy } from "../../../../../src/policy/load-policy.js";
 import { allAttempts } from "../../../../../src/sandbox/attack/attempts/all-attempts.js";
 import { permissionFor } from "../../../../../src/sandbox/attack/attempts/permissions.js";
+import { loadPolicy } from "../../../../../src/sandbox/policy/load-policy.js";
 
 async function permittedBy(mode: string): Promise<string[]> {
   const { policy } = await loadPolicy(mode);

@@ -84,7 +84,7 @@ describe("what git would take for a repository", () => {
 
   it("is nothing that only has such names in it", async () => {
     const tree = await treeWith([
-      added("src/config"),
+      added("src/agent/config"),
       added("src/hooks/use.ts"),
       added("x/HEAD"),
       added("x/refs"),

@@ -1,0 +1,139 @@
+// The door of the agent: turns and sessions, the clients of models and of MCP servers, and the settings that a conversation is opened with. Other
+// parts import from here only.
+
+export type {
+  AgentSandbox,
+  AppliedFork,
+  ForkedChanges,
+  ForkedPathOptions,
+  ForkedSandbox,
+  ForkedTree,
+  SandboxSource,
+} from "./agent-sandbox.js";
+export { agentEventKinds } from "./agents/agent-event-kinds.js";
+export type { AgentLabel, AgentPlacement } from "./agents/agent-label.js";
+export type { AgentModelChoice, AgentRole, AgentsOptions } from "./agents/agents-options.js";
+export type { ApprovalAnswer, ApprovalRequest, Approver } from "./approvals/approvals.js";
+export { QuestionQueue } from "./approvals/question-queue.js";
+export type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
+export type { AgentRoleConfig } from "./config/agents-schema.js";
+export { rolesIn } from "./config/agents-schema.js";
+export type { Config, McpServerConfig } from "./config/config-schema.js";
+export { DEFAULT_MODEL } from "./config/config-schema.js";
+export type { KeyPath } from "./config/file/key-path.js";
+export { formatKey, KEY_PATTERN, parseKey } from "./config/file/key-path.js";
+export { readRoleFile } from "./config/file/role-file.js";
+export { parseToml } from "./config/file/toml-document.js";
+export { keyLines } from "./config/file/toml-lines.js";
+export { ProjectHosts } from "./config/hosts/project-hosts.js";
+export type { McpServerInput } from "./config/mcp-servers-schema.js";
+export { parseMcpServers } from "./config/mcp-servers-schema.js";
+export type { DescribedValue } from "./config/settings/describe-config.js";
+export { describeConfig } from "./config/settings/describe-config.js";
+export type { ConfigChoice, LoadedConfig } from "./config/settings/load-config.js";
+export { configFiles, loadConfig } from "./config/settings/load-config.js";
+export { describeSource } from "./config/settings/sources.js";
+export { commandVariables } from "./config/shell-environment.js";
+export type { ContextOptions } from "./context/context-messages.js";
+export { readInstructionsFile } from "./context/instructions-file.js";
+export type { ProjectDocsOptions } from "./context/project-docs.js";
+export { asksForProjectDocs } from "./context/project-docs.js";
+export { openConversation } from "./conversation.js";
+export type {
+  CompactionResult,
+  Conversation,
+  ConversationOptions,
+  SettingChange,
+  TurnInput,
+  TurnResult,
+} from "./conversation-options.js";
+export { functionGates } from "./function-gates.js";
+export { JsonEvents } from "./jsonl-events.js";
+export { openMcpServers } from "./mcp/client/open-mcp-servers.js";
+export type { McpServerSettings } from "./mcp/client/server-settings.js";
+export { DEFAULT_STARTUP_TIMEOUT_MS } from "./mcp/client/server-settings.js";
+export { serverLauncher } from "./mcp/launch/launch-servers.js";
+export type { ServerPlace } from "./mcp/launch/server-place.js";
+export type { ClientProvider, OwnClientOptions } from "./model/create-model-client.js";
+export { createModelClient } from "./model/create-model-client.js";
+export type { ConnectionOptions } from "./model/endpoint/connection.js";
+export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
+export type { OpenAIClient, RequestSender } from "./model/endpoint/openai-client.js";
+export { requestSent } from "./model/endpoint/request-sent.js";
+export type { CallOutput, MessageItem, OpaqueItem, ResponseItem } from "./model/items.js";
+export { calledTool, isToolCall, isToolOutput, messageText, outputText } from "./model/items.js";
+export { logInWithBrowser } from "./model/login/browser-login.js";
+export { logInWithCode } from "./model/login/device-login.js";
+export { identityOf } from "./model/login/issuer/id-token.js";
+export type { IssuerSettings } from "./model/login/issuer/issuer-settings.js";
+export { issuerSettings } from "./model/login/issuer/issuer-settings.js";
+export { logOut } from "./model/login/log-out.js";
+export type { LoginStatus, StoredStatus } from "./model/login/login-status.js";
+export { loginStatus } from "./model/login/login-status.js";
+export { configuredLogin } from "./model/login/open-login.js";
+export { parseApiKey, storeApiKey, storeTokens } from "./model/login/store-login.js";
+export type {
+  BrokenResponse,
+  ModelClient,
+  ModelEvent,
+  ModelRequest,
+  TokenUsage,
+  ToolDeclaration,
+} from "./model/model-client.js";
+export { noUsage, usageTogether } from "./model/model-client.js";
+export { profileOf } from "./model/model-profile.js";
+export type { ModelSettings } from "./model/model-settings.js";
+export { observedModel } from "./model/observed-model.js";
+export { costOfRequest, priceOfModel } from "./model/prices/model-price.js";
+export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
+export { configuredWireApi, resolveProvider } from "./model/resolve-provider.js";
+export type { Script, ScriptOptions, ScriptStep } from "./model/script/script.js";
+export { loadScript } from "./model/script/script.js";
+export { createScriptedClient } from "./model/script/scripted-client.js";
+export { bearerKey, noCredentials } from "./model/static-credentials.js";
+export type { Recording } from "./replay/replay-recording.js";
+export { readRecording } from "./replay/replay-recording.js";
+export type { ReplayReport } from "./replay/replay-session.js";
+export { isSame, replaySession, workDirectory } from "./replay/replay-session.js";
+export { readStructuredOutput } from "./replay/structured-output.js";
+export type { AgentResult, RunAgentOptions } from "./run-agent.js";
+export { runAgent } from "./run-agent.js";
+export { atifDocument } from "./session/export/session-atif.js";
+export type { ForkedSession } from "./session/fork/session-fork.js";
+export { forkSession } from "./session/fork/session-fork.js";
+export type { ChangingStep } from "./session/read/changing-steps.js";
+export { changingSteps } from "./session/read/changing-steps.js";
+export type { RecordedState, RecordedWorkspace } from "./session/read/recorded-workspace.js";
+export { WorkspaceReading } from "./session/read/recorded-workspace.js";
+export { egressOf } from "./session/read/session-egress.js";
+export { agentsOf } from "./session/read/session-family.js";
+export type { SessionFileEntry, SessionSummary } from "./session/read/session-index.js";
+export {
+  findLastSession,
+  findSession,
+  findSessionFiles,
+  summarise,
+  summariseAll,
+} from "./session/read/session-index.js";
+export type { ReadRecord, SessionLine, SessionMeta, TurnSettings } from "./session/read/session-lines.js";
+export { readSessionLines } from "./session/read/session-lines.js";
+export type { SessionProof } from "./session/read/session-proofs.js";
+export { proofsOf } from "./session/read/session-proofs.js";
+export type { RecordedSession } from "./session/read/session-reader.js";
+export { describeDamage, isPrompt, loadSession } from "./session/read/session-reader.js";
+export type { AgentStep, MessageStep, SessionStep, StepCall } from "./session/read/session-steps.js";
+export { stepsOf } from "./session/read/session-steps.js";
+export type { ReceiptFinding, SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
+export { Receipts } from "./session/receipts.js";
+export type { PointChange, SessionRestorePoint, UndoneChanges } from "./session/restore-point.js";
+export type { SentContext, SessionSetting } from "./session/setting.js";
+export { wireDisk } from "./session/write/cause-records.js";
+export type { SessionFileOptions, SessionLog, SessionRecord } from "./session/write/session-file.js";
+export { continueSessionFile, noSessionLog, openSessionFile } from "./session/write/session-file.js";
+export { lockSessionFile } from "./session/write/session-lock.js";
+export { sandboxPolicy } from "./session/write/session-records.js";
+export type { McpSession } from "./session-servers.js";
+export type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
+export { createThreadId } from "./thread-id.js";
+export type { AgentEvent, AgentListener, CompactionReason } from "./turn/events.js";
+export type { WebSearch } from "./turn/web-search-event.js";

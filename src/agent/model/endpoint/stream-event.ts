@@ -1,0 +1,21 @@
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { DamagedStream } from "./broken-stream.js";
+
+export type StreamEvent = Readonly<Record<string, unknown>>;
+
+/**
+ * The JSON object that an event consists of. Null for the pings that some gateways insert: words, numbers and
+ * times of day. Error: `DamagedStream`.
+ */
+export function parseEvent(data: string): StreamEvent | null {
+  const value = parseJson(data);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  if (Array.isArray(value) || (value === undefined && wasJson(data)))
+    throw new DamagedStream("the endpoint sent an event that cannot be read");
+  return null;
+}
+
+/** Whether the text, which is not JSON, must once have been a part of an event. */
+export function wasJson(text: string): boolean {
+  return /["{}]/.test(text);
+}

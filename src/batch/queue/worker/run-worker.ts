@@ -1,0 +1,232 @@
+import { randomBytes } from "node:crypto";
+import { type Job, WaitingError, Worker } from "bullmq";
+import type { Redis } from "ioredis";
+import { AfterAbort } from "../../../lib/time/after-abort.js";
+import { AnySignal } from "../../../lib/time/any-signal.js";
+import { beforeAbort } from "../../../lib/time/before-abort.js";
+import { sharedSignal } from "../../../lib/time/shared-signal.js";
+import { readVersion } from "../../../version.js";
+import { type AttemptQueue, QUEUE_NAME, QUEUE_PREFIX } from "../attempt-queue.js";
+import { type AttemptJob, attemptJobSchema, type JobOutcome } from "../records.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { FetchedTasks } from "./fetched-tasks.js";
+import { AttemptInterruption, processJob } from "./process-job.js";
+import { RunSettings, type RunSettingsOptions } from "./run-settings.js";
+import type { AttemptEnding, WorkerEvent } from "./worker-event.js";
+import { openWorkerFolder } from "./worker-folder.js";
+
+export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner"> {
+  /** Name of this machine, for people. */
+  host: string;
+  /** Number of attempts that run at a time. */
+  slots: number;
+  /** A worker that is not heard of for so long loses its attempts to others. */
+  leaseMs: number;
+  redis: Redis;
+  queue: AttemptQueue;
+  store: ObjectStore;
+  /** Made if it is missing. A directory is made in it for as long as the worker runs. */
+  folder: string;
+  variables: Readonly<Record<string, string | undefined>>;
+  onEvent: (event: WorkerEvent) => void;
+  /** Aborting it takes no more attempts. */
+  drain: AbortSignal;
+  /** Aborting it also gives those that run back to the queue. */
+  signal: AbortSignal;
+}
+
+/** An attempt whose workers went away so often is the fault of something in it. */
+const MAX_TAKE_OVERS = 3;
+const HEARTBEAT_MS = 5000;
+const LOOK_FOR_CANCELS_MS = 1000;
+/** Time that the queue may take to hear the last of a worker that is to end at once. */
+const LAST_WORDS_MS = 10_000;
+
+/** Runs attempts until it is drained. */
+export async function runWorker(options: RunWorkerOptions): Promise<void> {
+  await using folder = await openWorkerFolder(options.folder);
+  await new QueueWorker(options, folder.path).toEnd();
+}
+
+interface Running {
+  run: string;
+  jobId: string;
+  interrupted: AbortController;
+}
+
+class QueueWorker {
+  readonly #options: RunWorkerOptions;
+  readonly #folder: string;
+  readonly #name: string;
+  readonly #tasks: FetchedTasks;
+  readonly #settings: RunSettings;
+  readonly #running = new Map<string, Running>();
+  /** Work on attempts that is under way here. The queue need not hear of it. */
+  readonly #working = new Set<Promise<AttemptEnding>>();
+  readonly #startedAt = new Date().toISOString();
+  #worker: Worker<AttemptJob, JobOutcome> | null = null;
+  #attempts = 0;
+
+  constructor(options: RunWorkerOptions, folder: string) {
+    const { host, store, variables, openRunner } = options;
+    this.#options = options;
+    this.#folder = folder;
+    this.#name = `${host}-${process.pid}-${randomBytes(2).toString("hex")}`;
+    this.#tasks = new FetchedTasks({ store, folder, variables });
+    this.#settings = new RunSettings({ store, folder, openRunner });
+  }
+
+  async toEnd(): Promise<void> {
+    const { drain, signal, slots, onEvent, queue } = this.#options;
+    await this.#sayAlive();
+    const heartbeat = setInterval(() => void this.#sayAlive().catch(() => undefined), HEARTBEAT_MS);
+    const looks = setInterval(() => void this.#endCancelled().catch(() => undefined), LOOK_FOR_CANCELS_MS);
+    const worker = this.#open();
+    this.#worker = worker;
+    using stop = new AnySignal([drain, signal]);
+    using late = new AfterAbort(signal, LAST_WORDS_MS);
+    try {
+      onEvent({ kind: "started", worker: this.#name, slots });
+      await aborted(stop.signal);
+      onEvent({ kind: "draining", running: this.#running.size });
+      await this.#heard(
+        this.#sayAlive().catch(() => undefined),
+        late.signal,
+      );
+    } finally {
+      await this.#heard(worker.close(), late.signal);
+      clearInterval(heartbeat);
+      clearInterval(looks);
+    }
+    await this.#heard(queue.forgetWorker(this.#name), late.signal);
+    onEvent({ kind: "ended", attempts: this.#attempts });
+  }
+
+  /**
+   * Waits until the queue has heard something, for which its server has to be there. After `late` only what is done here
+   * is waited for: what the queue has not heard of attempts it learns by their leases.
+   */
+  async #heard(saying: Promise<void>, late: AbortSignal): Promise<void> {
+    try {
+      await beforeAbort(saying, late);
+    } catch (error) {
+      if (!late.aborted) throw error;
+      await Promise.allSettled(this.#working);
+    }
+  }
+
+  #open(): Worker<AttemptJob, JobOutcome> {
+    const { redis, slots, leaseMs } = this.#options;
+    const worker = new Worker<AttemptJob, JobOutcome>(
+      QUEUE_NAME,
+      async (job, token = "") => await this.#run(job, token),
+      {
+        connection: redis,
+        prefix: QUEUE_PREFIX,
+        name: this.#name,
+        concurrency: slots,
+        lockDuration: leaseMs,
+        stalledInterval: leaseMs,
+        maxStalledCount: MAX_TAKE_OVERS,
+      },
+    );
+    // The connection reports its own trouble; an attempt that was lost is reported when it ends.
+    worker.on("error", () => undefined);
+    worker.on("lockRenewalFailed", (jobIds) => {
+      for (const jobId of jobIds) this.#interrupt(jobId, "taken-over");
+    });
+    return worker;
+  }
+
+  async #run(job: Job<AttemptJob, JobOutcome>, token: string): Promise<JobOutcome> {
+    const { onEvent, signal, store, leaseMs } = this.#options;
+    const jobId = job.id ?? "";
+    const parsed = attemptJobSchema.safeParse(job.data);
+    if (!parsed.success) return this.#outcome(unreadable, job, token);
+    const { run, task, attempt } = parsed.data;
+    const running = { run, jobId, interrupted: new AbortController() };
+    const stop = () => running.interrupted.abort(new AttemptInterruption("returned"));
+    const over = new AbortController();
+    sharedSignal(signal).addEventListener("abort", stop, { once: true, signal: over.signal });
+    if (signal.aborted) stop();
+    this.#running.set(jobId, running);
+    onEvent({ kind: "attempt-started", run, task, attempt });
+    try {
+      const { signal: interrupted } = running.interrupted;
+      const working = processJob(parsed.data, {
+        store,
+        tasks: this.#tasks,
+        settings: this.#settings,
+        folder: this.#folder,
+        signal: interrupted,
+        onStage: (stage) => void job.updateProgress({ stage }).catch(() => undefined),
+        isOwn: async () =>
+          (await beforeAbort(job.extendLock(token, leaseMs), interrupted).catch(() => 0)) === 1,
+      });
+      this.#working.add(working);
+      const ending = await working.finally(() => this.#working.delete(working));
+      this.#attempts++;
+      onEvent({ kind: "attempt-ended", run, task, attempt, ending });
+      return await this.#outcome(ending, job, token);
+    } finally {
+      over.abort();
+      this.#running.delete(jobId);
+    }
+  }
+
+  async #outcome(ending: AttemptEnding, job: Job, token: string): Promise<JobOutcome> {
+    switch (ending.kind) {
+      case "finished":
+      case "known":
+        return { kind: "result", worker: this.#name };
+      case "cancelled":
+        return { kind: "cancelled", worker: this.#name };
+      case "returned":
+        // Closing keeps this worker from taking the job again.
+        void this.#worker?.close();
+        await job.moveToWait(token);
+        throw new WaitingError();
+      case "taken-over":
+        // Whoever has it now says how it ended: what this worker says is refused by the queue.
+        throw new AttemptInterruption("taken-over");
+      case "fault":
+        return { kind: "fault", worker: this.#name, message: ending.message, hint: ending.hint };
+      default:
+        return ending satisfies never;
+    }
+  }
+
+  #interrupt(jobId: string, ending: AttemptInterruption["ending"]): void {
+    this.#running.get(jobId)?.interrupted.abort(new AttemptInterruption(ending));
+  }
+
+  async #endCancelled(): Promise<void> {
+    const cancelled = await this.#options.queue.cancelledAmong([...this.#running.values()]);
+    for (const jobId of cancelled) this.#interrupt(jobId, "cancelled");
+  }
+
+  async #sayAlive(): Promise<void> {
+    const { queue, host, slots, drain, signal } = this.#options;
+    await queue.sayWorker(this.#name, {
+      name: host,
+      pid: process.pid,
+      brigVersion: readVersion(),
+      slots,
+      startedAt: this.#startedAt,
+      isDraining: drain.aborted || signal.aborted,
+    });
+  }
+}
+
+const unreadable: AttemptEnding = {
+  kind: "fault",
+  message: "the queue has an attempt that this version of brig cannot read",
+  hint: "use one version of brig on all machines",
+};
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

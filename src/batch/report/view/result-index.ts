@@ -1,0 +1,172 @@
+import { closeSync, constants, openSync, readSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { type AttemptResult, attemptResultSchema } from "../../runs/results/attempt-result.js";
+import { attemptRow } from "./attempt-row.js";
+import type { AttemptRow } from "./view-model.js";
+
+/** A longer line is no result: it is counted and skipped. */
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
+/** More rows than this would be too much for a page. */
+const MAX_ROWS = 200_000;
+/** The file is no link, and opening a FIFO that has its name does not wait. */
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+interface IndexedRow {
+  row: AttemptRow;
+  offset: number;
+  length: number;
+  /** Counts the lines of the file; the last line about an attempt wins. */
+  seq: number;
+}
+
+/**
+ * The rows of `results.jsonl`, and where each stands. The file may grow: `refresh` reads what is new. Only rows stay in
+ * memory, and one line at a time.
+ */
+export class ResultIndex {
+  readonly #file: string;
+  readonly #rows: IndexedRow[] = [];
+  readonly #places = new Map<string, number>();
+  /** For each line, the row that it is about. */
+  readonly #bySeq: number[] = [];
+  #read = 0;
+  #inode: number | null = null;
+  #generation = 1;
+  #unreadableLines = 0;
+  #isSkipping = false;
+
+  constructor(folder: string) {
+    this.#file = join(folder, "results.jsonl");
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get unreadableLines(): number {
+    return this.#unreadableLines;
+  }
+
+  get seq(): number {
+    return this.#bySeq.length;
+  }
+
+  rows(): AttemptRow[] {
+    return this.#rows.map(({ row }) => row);
+  }
+
+  /** The rows that lines after `seq` are about, at most `limit`, and the number to continue with. */
+  changes(since: number, limit: number): { rows: { at: number; row: AttemptRow }[]; seq: number } {
+    const rows: { at: number; row: AttemptRow }[] = [];
+    let seq = since;
+    while (seq < this.#bySeq.length && rows.length < limit) {
+      const at = this.#bySeq[seq] ?? -1;
+      seq++;
+      const indexed = this.#rows[at];
+      if (indexed?.seq === seq) rows.push({ at, row: indexed.row });
+    }
+    return { rows, seq };
+  }
+
+  /** Reads the lines that are new. A file that has become shorter, or is another one, is read from its beginning. */
+  async refresh(): Promise<void> {
+    const file = await this.#open();
+    if (file === null) return;
+    try {
+      const { size, ino } = await file.stat();
+      if (size < this.#read || (this.#inode !== null && ino !== this.#inode)) this.#forget();
+      this.#inode = ino;
+      await this.#readNew(file);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** The whole result of a row; null if the file has changed meanwhile. */
+  result(at: number): AttemptResult | null {
+    const indexed = this.#rows[at];
+    if (indexed === undefined) return null;
+    let file: number | undefined;
+    try {
+      file = openSync(this.#file, FLAGS);
+      const buffer = Buffer.alloc(indexed.length);
+      const bytesRead = readSync(file, buffer, 0, indexed.length, indexed.offset);
+      return resultOf(buffer.toString("utf8", 0, bytesRead));
+    } catch {
+      return null;
+    } finally {
+      if (file !== undefined) closeSync(file);
+    }
+  }
+
+  async #open(): Promise<FileHandle | null> {
+    try {
+      return await open(this.#file, FLAGS);
+    } catch {
+      return null;
+    }
+  }
+
+  async #readNew(file: FileHandle): Promise<void> {
+    let held = Buffer.alloc(0);
+    for (;;) {
+      const chunk = Buffer.alloc(CHUNK_BYTES);
+      const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, this.#read + held.length);
+      if (bytesRead === 0) return;
+      const bytes = Buffer.concat([held, chunk.subarray(0, bytesRead)]);
+      const rest = this.#takeLines(bytes);
+      held = Buffer.from(bytes.subarray(rest));
+      this.#read += rest;
+      if (held.length > MAX_LINE_BYTES) {
+        this.#isSkipping = true;
+        this.#read += held.length;
+        held = Buffer.alloc(0);
+      }
+    }
+  }
+
+  /** Takes the complete lines, and returns where the rest begins. A line without its end may still be being written. */
+  #takeLines(bytes: Buffer): number {
+    let start = 0;
+    for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
+      if (this.#isSkipping) {
+        this.#isSkipping = false;
+        this.#unreadableLines++;
+      } else this.#takeLine(bytes.toString("utf8", start, end), this.#read + start, end - start);
+      start = end + 1;
+    }
+    return start;
+  }
+
+  #takeLine(text: string, offset: number, length: number): void {
+    if (text.trim() === "") return;
+    const result = resultOf(text);
+    if (result === null || this.#rows.length >= MAX_ROWS) {
+      this.#unreadableLines++;
+      return;
+    }
+    const key = JSON.stringify([result.task, result.attempt]);
+    const at = this.#places.get(key) ?? this.#rows.length;
+    this.#places.set(key, at);
+    this.#bySeq.push(at);
+    this.#rows[at] = { row: attemptRow(result), offset, length, seq: this.#bySeq.length };
+  }
+
+  #forget(): void {
+    this.#generation++;
+    this.#rows.length = 0;
+    this.#bySeq.length = 0;
+    this.#places.clear();
+    this.#read = 0;
+    this.#unreadableLines = 0;
+    this.#isSkipping = false;
+  }
+}
+
+function resultOf(line: string): AttemptResult | null {
+  const parsed = attemptResultSchema.safeParse(parseJson(line));
+  return parsed.success ? parsed.data : null;
+}

@@ -1,0 +1,240 @@
+import { isUtf8 } from "node:buffer";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BrigError, isBrigError } from "../../../errors.js";
+import { Gate } from "../../../lib/time/gate.js";
+import { SharedWork } from "../../../lib/time/shared-work.js";
+import { TimeLimit } from "../../../lib/time/time-limit.js";
+import type { Engine, ImageSummary } from "../../../sandbox/index.js";
+import { finishedLabels, unfinishedInstruction, withLock } from "../../../sandbox/index.js";
+import { addBelowStages } from "../../tasks/dockerfile/below-stages.js";
+import { type BuildPlan, type BuiltImage, planBuild } from "./build-plan.js";
+import { type ContextFiles, packContext } from "./context/context-files.js";
+import type { ContextLimits } from "./context/walk-context.js";
+import type { ImageActivity } from "./image-activity.js";
+import { buildsHold, ImageHolds } from "./image-holds.js";
+import type { ImageReferences, ProvideOptions } from "./image-references.js";
+import { taskImageLabels } from "./labels.js";
+import type { ReadyImage } from "./task-images.js";
+
+interface BuildsOptions {
+  engine: Engine;
+  references: ImageReferences;
+  activity: ImageActivity;
+  /** Whether the commands of a build have no network. */
+  isOffline: boolean;
+  /** Marks images that a failed build leaves behind as belonging to this `$BRIG_HOME`. Undefined for no mark. */
+  brigHome?: string | undefined;
+  contextLimits?: ContextLimits | undefined;
+  /** Called after each build. */
+  onBuilt(signal: AbortSignal): Promise<void>;
+}
+
+/** The contents of all files of a context are read for it. */
+const plannedAtOnce = 4;
+
+/** Number of lines from the end of a build's log that the error of one that takes too long contains. */
+const shownLogLines = 20;
+
+/** Builds images from Dockerfiles, each content once. */
+export class ImageBuilds {
+  readonly #options: BuildsOptions;
+  readonly #planning = new Gate();
+  readonly #plans = new SharedWork<BuildPlan>();
+  readonly #lookups = new SharedWork<ImageSummary | null>();
+  readonly #builds = new SharedWork<ImageSummary>();
+  readonly #holds = new ImageHolds();
+  /** The tags of the images that were asked for before, so that one run uses one image of each. */
+  readonly #tags = new Map<string, string>();
+  #hasFailed = false;
+
+  constructor(options: BuildsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a build has begun and not come to its end. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  async ready(image: BuiltImage, { task, signal }: ProvideOptions): Promise<ReadyImage> {
+    const key = JSON.stringify([image.context, image.dockerfile, Object.entries(image.buildArgs).toSorted()]);
+    const known = this.#tags.get(key);
+    const found = known === undefined ? null : await this.#existing(known, { task, signal });
+    if (found !== null) return found;
+
+    const plan = await this.#plans.join(key, (over) => this.#plan(image, { task, signal: over }), signal);
+    this.#tags.set(key, plan.tag);
+    return (
+      (await this.#existing(plan.tag, { task, signal })) ??
+      (await this.#holding(plan.tag, async () => {
+        const { timeoutSec } = image;
+        const build = (over: AbortSignal) => this.#buildOnce(plan, { task, timeoutSec, signal: over });
+        return await this.#builds.join(plan.tag, build, signal);
+      }))
+    );
+  }
+
+  /** Null if the image has to be built. */
+  async #existing(tag: string, { task, signal }: ProvideOptions): Promise<ReadyImage | null> {
+    const { activity } = this.#options;
+    const onWait = () => activity.tell({ image: tag, task, stage: "wait" });
+    const look = (over: AbortSignal) => withLock(tag, () => this.#inspect(tag), { onWait, signal: over });
+    return await this.#holding(tag, async () => await this.#lookups.join(tag, look, signal));
+  }
+
+  /** Holds the image while it is looked for or built and, if there is one, until the result is disposed of. */
+  async #holding<Found extends ImageSummary | null>(
+    tag: string,
+    find: () => Promise<Found>,
+  ): Promise<ReadyImage | Extract<Found, null>> {
+    const hold = await this.#holds.take(tag);
+    let isNeeded = false;
+    try {
+      const image = await find();
+      if (image === null) return null as Extract<Found, null>;
+      isNeeded = true;
+      return { id: image.id, reference: tag, [Symbol.dispose]: hold[Symbol.dispose] };
+    } finally {
+      if (!isNeeded) hold[Symbol.dispose]();
+    }
+  }
+
+  async #plan(image: BuiltImage, { task, signal }: Required<ProvideOptions>): Promise<BuildPlan> {
+    const { engine, references, contextLimits } = this.#options;
+    const baseOf = async (base: string) => {
+      const found = await references.provide(base, { task, signal });
+      return { reference: found.reference, id: found.image.id };
+    };
+    const plan = () => planBuild(image, { arch: engine.arch, limits: contextLimits, signal, baseOf });
+    return await this.#planning.pass(plan, { width: plannedAtOnce, signal });
+  }
+
+  /** No other process of this user builds or removes the image meanwhile. */
+  async #buildOnce(plan: BuildPlan, options: OneBuild): Promise<ImageSummary> {
+    const { activity, onBuilt } = this.#options;
+    const subject = { image: plan.tag, task: options.task };
+    const work = async () => (await this.#inspect(plan.tag)) ?? (await this.#build(plan, options));
+    const onWait = () => activity.tell({ ...subject, stage: "wait" });
+    return await activity.run(subject, options.signal, async () => {
+      const built = await withLock(plan.tag, work, { onWait, signal: options.signal });
+      await onBuilt(options.signal);
+      return built;
+    });
+  }
+
+  /** Naming the image again tells the engine that it is in use: the image that was named longest ago goes first. */
+  async #inspect(tag: string): Promise<ImageSummary | null> {
+    const { engine } = this.#options;
+    const found = await engine.inspectImage(tag);
+    if (found !== null) await engine.tagImage(found.id, tag);
+    return found;
+  }
+
+  async #build(plan: BuildPlan, { task, timeoutSec, signal }: OneBuild): Promise<ImageSummary> {
+    const { engine, activity, isOffline, brigHome } = this.#options;
+    const subject = { image: plan.tag, task };
+    activity.tell({ ...subject, stage: "build" });
+    const log: string[] = [];
+    using limit = new TimeLimit(timeoutSec * 1000, signal);
+    using _building = await this.#holds.take(buildsHold);
+    const { files, originalLine } = await marked(plan, brigHome);
+    try {
+      await engine.buildImage(packContext(files), {
+        tag: plan.tag,
+        dockerfile: plan.dockerfile,
+        buildArgs: { ...plan.buildArgs },
+        labels: labelsOf(plan, task),
+        hasNetwork: !isOffline,
+        signal: limit.signal,
+        onProgress: (line) => {
+          log.push(line);
+          if (log.length > shownLogLines) log.shift();
+          activity.tell({ ...subject, stage: "build", line });
+        },
+      });
+    } catch (error) {
+      this.#hasFailed = true;
+      if (limit.isOver && !signal.aborted) throw tooSlow({ task, timeoutSec, log });
+      throw isBrigError(error, "image.build-failed")
+        ? explained(error, { plan, task, isOffline, originalLine })
+        : error;
+    }
+    const built = await engine.inspectImage(plan.tag);
+    if (built !== null) return built;
+    throw new BrigError(`the engine built the image ${plan.tag}, but does not have it`, {
+      code: "image.build-failed",
+      hint: "look at the engine's own log",
+    });
+  }
+}
+
+interface OneBuild {
+  task: string | null;
+  timeoutSec: number;
+  signal: AbortSignal;
+}
+
+function labelsOf({ hash, baseIds }: BuildPlan, task: string | null): Record<string, string> {
+  return {
+    [taskImageLabels.hash]: hash,
+    [taskImageLabels.task]: task ?? "",
+    [taskImageLabels.bases]: baseIds.join(" "),
+    ...finishedLabels("brig.unfinished-task-image"),
+  };
+}
+
+interface MarkedFiles {
+  files: ContextFiles;
+  /** The line of the task's own Dockerfile, given one of the files' Dockerfile. */
+  originalLine(line: number): number;
+}
+
+/** Uses a Dockerfile that marks whatever the build makes, since a build that fails gives the labels of the plan to nothing. */
+async function marked({ files, dockerfile }: BuildPlan, brigHome: string | undefined): Promise<MarkedFiles> {
+  if (brigHome === undefined) return { files, originalLine: (line) => line };
+  const bytes = files.replaced.get(dockerfile) ?? (await readFile(join(files.directory, dockerfile)));
+  const encoding = isUtf8(bytes) ? "utf8" : "latin1";
+  const instruction = unfinishedInstruction("brig.unfinished-task-image", brigHome);
+  const { text, originalLine } = addBelowStages(bytes.toString(encoding), instruction);
+  const replaced = new Map([...files.replaced, [dockerfile, Buffer.from(text, encoding)]]);
+  return { files: { ...files, replaced }, originalLine };
+}
+
+const subjectOf = (task: string | null) => (task === null ? "an image" : `the image of the task ${task}`);
+
+function tooSlow({ task, timeoutSec, log }: Pick<OneBuild, "task" | "timeoutSec"> & { log: string[] }) {
+  const words = `building ${subjectOf(task)} took longer than its limit of ${timeoutSec} seconds`;
+  return new BrigError([words, ...log].join("\n  "), {
+    code: "image.build-failed",
+    hint: "the last lines of the build log are above; the limit is the task's build timeout",
+  });
+}
+
+interface Explanation extends Pick<MarkedFiles, "originalLine"> {
+  plan: BuildPlan;
+  task: string | null;
+  isOffline: boolean;
+}
+
+/** Names what the Dockerfile needs BuildKit for, since the classic builder only says that it cannot read it. */
+function explained(error: BrigError, { plan, task, isOffline, originalLine }: Explanation): BrigError {
+  const features = plan.buildKitFeatures.map(({ line, name }) => `${name} in line ${line}`);
+  const message = error.message
+    .replace(`the image ${plan.tag}`, subjectOf(task))
+    .replace(
+      /\b(parse error (?:on )?line )(\d+)/,
+      (_, words, line) => `${words}${originalLine(Number(line))}`,
+    );
+  return new BrigError(message, {
+    code: "image.build-failed",
+    hint:
+      features.length === 0
+        ? isOffline
+          ? "with --offline a build has no network: build it once without, and later runs find it"
+          : error.hint
+        : `brig builds with the engine's classic builder, and ${plan.dockerfile} needs BuildKit: ${features.join(", ")}`,
+    errno: error.errno,
+    cause: error,
+  });
+}

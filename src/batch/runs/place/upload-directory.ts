@@ -1,0 +1,119 @@
+import { constants } from "node:fs";
+import { open, readdir, readlink, stat } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { BrigError } from "../../../errors.js";
+import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
+import { openedSandboxOf, streamTar } from "../../../sandbox/index.js";
+import type { TaskCopy } from "../../tasks/task.js";
+import { makeDirectories } from "./make-directories.js";
+
+export interface UploadOptions {
+  /** Absolute in the container. */
+  to: string;
+  /** Owner of what is uploaded. Default: root. */
+  owner?: { uid: number; gid: number } | undefined;
+  /** Files of these names, relative to the directory, are made executable. */
+  executable?: readonly string[] | undefined;
+  /** Paths relative to the directory that are left out, with all that is in them. */
+  exclude?: readonly string[] | undefined;
+}
+
+/** Whether a relative path is one of these, or below one of them. */
+export function isLeftOut(path: string, exclude: readonly string[]): boolean {
+  return exclude.some((one) => path === one || path.startsWith(`${one}/`));
+}
+
+/**
+ * Copies what a directory of the host contains to a directory of the container, which need not exist. Links are
+ * copied as links. Error: `usage.invalid` for a device, FIFO or socket.
+ */
+export async function uploadDirectory(
+  sandbox: Sandbox,
+  directory: string,
+  { to, owner = { uid: 0, gid: 0 }, executable = [], exclude = [] }: UploadOptions,
+): Promise<void> {
+  await makeDirectories(sandbox, [{ path: to, mode: 0o755, owner }]);
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  const names = new Set(executable);
+  const isExecutable = (path: string) => names.has(path);
+  const tar = streamTar(entriesOf(directory, { owner, isExecutable, exclude }));
+  await engine.putArchive(containerId, to, tar);
+}
+
+/** Copies a file or a directory of a task to its place. A file there is replaced. Errors: as above. */
+export async function uploadCopy(
+  sandbox: Sandbox,
+  { source, target, exclude, isReadOnly }: TaskCopy,
+  user: { uid: number; gid: number },
+): Promise<void> {
+  const owner = isReadOnly ? { uid: 0, gid: 0 } : user;
+  if ((await stat(source)).isDirectory())
+    return await uploadDirectory(sandbox, source, { to: target, owner, exclude });
+  const directory = posix.dirname(target);
+  await makeDirectories(sandbox, [{ path: directory, mode: 0o755, owner: { uid: 0, gid: 0 } }]);
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  const rules = { owner, isExecutable: () => false, exclude: [] };
+  const entry = await fileEntry(source, { path: posix.basename(target), owner }, rules);
+  await engine.putArchive(containerId, directory, streamTar([entry]));
+}
+
+interface PackRules {
+  owner: { uid: number; gid: number };
+  isExecutable(path: string): boolean;
+  exclude: readonly string[];
+}
+
+async function* entriesOf(root: string, rules: PackRules, below = ""): AsyncGenerator<TarEntry> {
+  const found = await readdir(join(root, below), { withFileTypes: true });
+  for (const entry of found.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const path = posix.join(below, entry.name);
+    if (isLeftOut(path, rules.exclude)) continue;
+    const header = { path, owner: rules.owner };
+    if (entry.isDirectory()) {
+      yield { ...header, mode: 0o755, kind: "directory" };
+      yield* entriesOf(root, rules, path);
+    } else if (entry.isSymbolicLink()) {
+      yield {
+        ...header,
+        mode: 0o777,
+        kind: "link",
+        target: await readlink(join(root, path)),
+      };
+    } else if (entry.isFile()) yield await fileEntry(join(root, path), header, rules);
+    else throw notCopied(join(root, path));
+  }
+}
+
+async function fileEntry(
+  path: string,
+  header: Pick<TarEntry, "path" | "owner">,
+  rules: PackRules,
+): Promise<TarEntry> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { size, mode } = await file.stat();
+    const permissions = (mode & 0o777) | (rules.isExecutable(header.path) ? 0o555 : 0);
+    return {
+      ...header,
+      mode: permissions,
+      kind: "file",
+      sizeBytes: size,
+      content: () => contentOf(path, size),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Reads no more than was announced, even if the file has grown meanwhile. */
+async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  yield* file.createReadStream({ start: 0, end: Math.max(0, sizeBytes - 1) });
+}
+
+function notCopied(path: string): BrigError {
+  return new BrigError(`${JSON.stringify(path)} is neither a file, a directory nor a link`, {
+    code: "usage.invalid",
+    hint: "remove it from the task",
+  });
+}

@@ -1,0 +1,73 @@
+import { mapTexts } from "../../../lib/json/map-texts.js";
+import { type Deliver, MaskedOutput } from "./masked-output.js";
+import { SpelledSearch } from "./spelled/spelled-search.js";
+import { SpelledTexts } from "./spelled/spelled-texts.js";
+import { coverIn } from "./stream-mask.js";
+
+/** Shortest part of a cut secret that is hidden. Shorter parts may be what all keys of a service begin with. */
+const PART_MIN_CHARS = 12;
+/** Keys that expire are read anew every hour or so, and each secret makes every output slower. */
+const ADDED_MAX = 32;
+
+/** Hides secrets in what leaves a sandbox towards a person, a model or a file. What it replaces keeps its length. */
+export class SecretMask {
+  readonly #first: readonly string[];
+  #added: string[][] = [];
+  #hidden: Hidden;
+
+  constructor(secrets: readonly { value: string }[]) {
+    this.#first = secrets.map(({ value }) => value);
+    this.#hidden = hidden(this.#first);
+  }
+
+  /** Hides these as well from now on, also in the output of commands that run already. Of a long series, the newest. */
+  add(values: readonly string[]): void {
+    this.#added = [...this.#added, [...values]].slice(-ADDED_MAX);
+    this.#hidden = hidden([...this.#first, ...this.#added.flat()]);
+  }
+
+  /** Masks the output of one command. */
+  output(deliver: Deliver): MaskedOutput {
+    return new MaskedOutput(() => this.#hidden.whole, deliver);
+  }
+
+  /**
+   * Hides secrets, and what is left of one where a text was cut, if it is half of it or more: tools cut long lines and
+   * long outputs.
+   */
+  text(text: string): string {
+    const shown = this.bytes(Buffer.from(text));
+    // A text that is not proper Unicode stays as it is, too.
+    return shown.equals(Buffer.from(text)) ? text : shown.toString();
+  }
+
+  /** Hides secrets like `text`. Returns a copy. */
+  bytes(data: Uint8Array): Buffer {
+    const shown = Buffer.from(data);
+    new SpelledSearch(this.#hidden.beginnings, coverIn(shown)).scan(data);
+    new SpelledSearch(this.#hidden.ends, coverIn(shown.reverse())).scan(Buffer.from(data).reverse());
+    return shown.reverse();
+  }
+
+  /** All texts in a value of plain objects and lists. */
+  within<Value>(value: Value): Value {
+    return mapTexts(value, (text) => this.text(text));
+  }
+}
+
+interface Hidden {
+  whole: SpelledTexts;
+  /** Halves of secrets, and what follows of them. */
+  beginnings: SpelledTexts;
+  /** Texts for data whose bytes are in reverse order. */
+  ends: SpelledTexts;
+}
+
+function hidden(secrets: readonly string[]): Hidden {
+  const enough = (length: number) => Math.min(length, Math.max(PART_MIN_CHARS, Math.ceil(length / 2)));
+  return {
+    whole: new SpelledTexts(secrets),
+    beginnings: new SpelledTexts(secrets, { enough }),
+    ends: new SpelledTexts(secrets, { enough, isBackwards: true }),
+  };
+}

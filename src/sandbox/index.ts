@@ -1,0 +1,239 @@
+// The door of the sandbox: containers and the stream to the runner in them, the engine's API, images, policies, the ways out to the network, and the
+// outputs of commands. Other parts import from here only.
+
+export type { AttackedPolicy } from "./attack/attack.js";
+export { attack } from "./attack/attack.js";
+export { attemptGroups } from "./attack/attempts/all-attempts.js";
+export type { Judgement, Verdict } from "./attack/judge.js";
+export type { SecondSandbox } from "./beside/open-beside.js";
+export { openBeside } from "./beside/open-beside.js";
+export { removeLeftQuarantines } from "./branch/quarantine.js";
+export { isRefusedByGit } from "./changes/patch/git-names.js";
+export type { PatchSide } from "./changes/patch/unified-text.js";
+export { unifiedText } from "./changes/patch/unified-text.js";
+export { applyKept, openFromSnapshot, undoKilledApplies } from "./changes/sandbox-changes.js";
+export type {
+  ApplyOptions,
+  ApplyResult,
+  DiffOptions,
+  FileVersion,
+  ForkApplied,
+  ForkChange,
+  ForkDiff,
+  ForkOptions,
+  ForkPathOptions,
+  ObeyedPath,
+  PathReason,
+  Snapshot,
+  SnapshotOptions,
+  WorkspaceChange,
+  WorkspaceDiff,
+} from "./changes/workspace-change.js";
+export { INITIAL_CREDIT } from "./channel/protocol.js";
+export { diagnoseRuntimes } from "./diagnose-runtimes.js";
+export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
+export { readTar, streamTar } from "./docker/calls/tar.js";
+export { connectEngine } from "./docker/connect.js";
+export type { Check } from "./docker/diagnosis/check.js";
+export { check } from "./docker/diagnosis/check.js";
+export { diagnose } from "./docker/diagnosis/diagnose.js";
+export { FULL_DISK_BYTES } from "./docker/disk/full-disk.js";
+export { freeSpace, isThisMachine, readMeminfo } from "./docker/disk/this-machine.js";
+export { isDefiniteFailure } from "./docker/engine-failure.js";
+export { probeEngine } from "./docker/engine-probe.js";
+export type {
+  ContainerBody,
+  ContainerChange,
+  ContainerState,
+  Engine,
+  EngineConnection,
+  ImageLayer,
+  ImageSummary,
+} from "./docker/engine-types.js";
+export { memoryLabel } from "./docker/podman/memory-volumes.js";
+export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
+export type { EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./egress/attempt.js";
+export { ownAddresses } from "./egress/dial.js";
+export type { ConnectionOwner } from "./egress/inside-network.js";
+export type { EgressEntry } from "./egress/log/egress-entry.js";
+export { EgressLog, mergedEntries } from "./egress/log/egress-log.js";
+export type { Proposal } from "./egress/log/propose-hosts.js";
+export { proposeHosts } from "./egress/log/propose-hosts.js";
+export type { AddressScope } from "./egress/rules/address-scope.js";
+export { scopeOf } from "./egress/rules/address-scope.js";
+export type { Denial } from "./egress/rules/denial.js";
+export type { SigningProblem } from "./egress/rules/signing-problem.js";
+export { SecretMask } from "./egress/secrets/secret-mask.js";
+export type { ImageName } from "./images/definition.js";
+export { imageDefinitions } from "./images/definition.js";
+export { diagnoseImages } from "./images/diagnose-images.js";
+export { ensureImages } from "./images/ensure.js";
+export { findImage, findImages } from "./images/find-image.js";
+export { listImages } from "./images/list.js";
+export { isLocked, lockDirectory, withLock } from "./images/lock.js";
+export { homeId, homeLabel } from "./images/marks/home-label.js";
+export type { UnfinishedLabel } from "./images/marks/unfinished.js";
+export {
+  finishedLabels,
+  removeUnfinished,
+  unfinishedImages,
+  unfinishedInstruction,
+} from "./images/marks/unfinished.js";
+export type { PrunedObject, PruneReport } from "./images/prune.js";
+export { pruneImages } from "./images/prune.js";
+export { ensureToolboxVolume, toolboxLabel } from "./images/toolbox-volume.js";
+export { volumeContainer } from "./images/volume-container.js";
+export { LABELS, sessionLabels } from "./labels.js";
+export type { EgressInForce } from "./network/egress/in-force.js";
+export { readableSecrets } from "./network/egress/read-egress.js";
+export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
+export { openPorts, recordPort } from "./network/port-records.js";
+export type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
+export { closeFirst, openSandbox } from "./open-sandbox.js";
+export type { CallCause, FullPlace } from "./output/call-cause.js";
+export { causeSentences } from "./output/call-cause.js";
+export type { CapturedOutput } from "./output/captured-output.js";
+export { captured, countLines, keptBytes, renderOutput, total } from "./output/captured-output.js";
+export { clipped, cutText, textEnd } from "./output/cut-text.js";
+export { HeadAndTail } from "./output/head-and-tail.js";
+export type { LineFold } from "./output/line-fold.js";
+export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";
+export { KEPT_OUTPUT_BYTES, OutputCapture } from "./output/output-capture.js";
+export type { OutputPart } from "./output/output-part.js";
+export type { TruncationPolicy } from "./output/truncation.js";
+export {
+  BYTES_PER_TOKEN,
+  shrinkOutput,
+  tokenBudget,
+  tokensOfBytes,
+  truncateOutput,
+  truncateParts,
+  truncateText,
+  truncateWithLineCount,
+} from "./output/truncation.js";
+export { diagnoseOverlay } from "./overlay/diagnose-overlay.js";
+export { treeLabel } from "./overlay/tree-volumes.js";
+export { commandEnvironment } from "./plan/image-settings.js";
+export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
+export { isAtOrBelow, isBelow } from "./plan/paths.js";
+export { refuseUnknownRuntime } from "./plan/unknown-runtime.js";
+export type {
+  RestorePoint,
+  RestorePointChange,
+  RestorePointOptions,
+  UndoneCall,
+} from "./points/restore-point.js";
+export type { CommandSituation } from "./policy/approval-decision.js";
+export {
+  decideAfterDenial,
+  decideCommand,
+  decideMcpCall,
+  decidePatch,
+  escalationRefusal,
+  RETRY_REASON,
+  refusalText,
+} from "./policy/approval-decision.js";
+export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";
+export {
+  APPROVAL_POLICIES,
+  granularSchema,
+  nameOfPolicy,
+  parseApprovalPolicy,
+} from "./policy/approval-policy.js";
+export type { CommandPrefix } from "./policy/command-safety/command-prefix.js";
+export { canonicalCommand, isCovered, prefixToOffer } from "./policy/command-safety/command-prefix.js";
+export { riskOf } from "./policy/command-safety/command-risk.js";
+export type { EgressSettings } from "./policy/egress/egress-schema.js";
+export { egressSchema } from "./policy/egress/egress-schema.js";
+export type { HostPattern, PatternParse } from "./policy/hosts/host-pattern.js";
+export { HOST_NAME, normalPattern, patternsOf } from "./policy/hosts/host-pattern.js";
+export { PUBLIC } from "./policy/hosts/host-presets.js";
+export { LIMIT_BOUNDS } from "./policy/limit-bounds.js";
+export { loadPolicy, readPolicyFile, readPolicyText } from "./policy/load-policy.js";
+export type { SandboxMode } from "./policy/modes.js";
+export { DEFAULT_MODE, isSandboxMode, SANDBOX_MODES } from "./policy/modes.js";
+export type { NetworkScope } from "./policy/network.js";
+export { describeNetwork, isWithinNetwork, parseNetwork } from "./policy/network.js";
+export type { PolicyReading } from "./policy/parse-policy.js";
+export { parsePolicy, readPolicy } from "./policy/parse-policy.js";
+export type { LoadedPolicy, Policy, SandboxLimits } from "./policy/policy.js";
+export type { SandboxDenial } from "./policy/sandbox-denial.js";
+export { findDenial } from "./policy/sandbox-denial.js";
+export type { SessionAuthority } from "./policy/session-authority.js";
+export { excessOver } from "./policy/session-authority.js";
+export type { Strictness } from "./policy/strictness.js";
+export { compareApprovals, compareModes, compareNetworks, isNoLooser } from "./policy/strictness.js";
+export { createPool } from "./pool/pool.js";
+export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool/pool-options.js";
+export { threadWaits } from "./process/thread-waits.js";
+export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
+export type { Assertion, Difference } from "./proof/difference.js";
+export type { NotProvable, Proof } from "./proof/proof.js";
+export type {
+  BranchArrival,
+  Finding,
+  FindingCount,
+  FindingReason,
+  KeptChanges,
+  Receipt,
+} from "./receipt/receipt.js";
+export { inTime } from "./removal.js";
+export { openedSandboxOf, Sandbox, sandboxFrom } from "./sandbox.js";
+export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
+export { GIT_ACCESSES, WORKSPACE_KINDS } from "./sandbox-options.js";
+export type { SandboxAbout, SandboxRecord } from "./sandbox-records.js";
+export { readRecords, reclaimPlaceholders, removeRecord, writeRecord } from "./sandbox-records.js";
+export type {
+  DirectoryEntry,
+  ExecOptions,
+  ExecResult,
+  ExitStatus,
+  FilePart,
+  FileStat,
+  FileType,
+  FileWrite,
+  ForwardedPort,
+  ForwardOptions,
+  ListOptions,
+  PathOptions,
+  PtySize,
+  ReadOptions,
+  SandboxFiles,
+  SandboxProcess,
+  SpawnOptions,
+  StartFailure,
+  WritesDone,
+} from "./sandbox-types.js";
+export { FILE_TYPES } from "./sandbox-types.js";
+export { checkedLimits } from "./settings/checked-limits.js";
+export type { PolicyChoice } from "./settings/chosen-policy.js";
+export { loadChosenPolicy } from "./settings/chosen-policy.js";
+export type { UnresolvedSettings } from "./settings/resolve-settings.js";
+export {
+  checkedSettings,
+  holdTree,
+  resolvedSetup,
+  resolveSettings,
+  withFullAccess,
+} from "./settings/resolve-settings.js";
+export type { SandboxSettings } from "./settings/sandbox-settings.js";
+export { hasAllowList } from "./setup/has-allow-list.js";
+export type { SetupEnd } from "./setup/run-setup.js";
+export { runSetup, setupFailure } from "./setup/run-setup.js";
+export { removeOldSnapshots, removeUnfinishedContents } from "./snapshots/old-snapshots.js";
+export type { PointHead } from "./snapshots/point-lines.js";
+export { readRescues } from "./snapshots/rescued.js";
+export {
+  describeSnapshot,
+  listSnapshots,
+  openSnapshot,
+  removeUnfinishedSnapshots,
+} from "./snapshots/snapshot-store.js";
+export type { StoppedSandbox, StoppedSandboxFiles } from "./stopped/stopped-sandbox.js";
+export { stopSandbox } from "./stopped/stopped-sandbox.js";
+export type { SweepReport, SweepVerdict, SweptObject } from "./sweep.js";
+export { REMOVABLE, sweep } from "./sweep.js";
+export { holeBytes } from "./tree/hole-bytes.js";
+export { cacheLabel, cacheVolumeName, ensureCacheVolume } from "./volumes/cache-volume.js";
+export type { HostMount } from "./volumes/host-mount.js";
+export { warner } from "./warnings.js";

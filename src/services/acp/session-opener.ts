@@ -1,0 +1,80 @@
+import type { McpServer } from "@agentclientprotocol/sdk";
+import type {
+  Approver,
+  Conversation,
+  ConversationOptions,
+  ModelClient,
+  SandboxSource,
+  SessionSetting,
+} from "../../agent/index.js";
+import type { SandboxMode } from "../../sandbox/index.js";
+import type { AskedUser } from "../../tools/index.js";
+
+/** Everything that the sessions of an editor need from the rest of brig. The command line implements it. */
+export interface SessionOpener {
+  /** The directory with brig's own files, session files among them. */
+  readonly home: string;
+  readonly login: Login;
+  /** Prepares a session, and reads its earlier conversation if it has one. Nothing runs yet. */
+  prepare(request: SessionRequest): Promise<PreparedSession>;
+  /** Deletes the file of a session. Errors: `session.unknown`, `session.busy`. */
+  deleteSession(id: string): Promise<void>;
+}
+
+/** An MCP server that an editor asks for. */
+export type RequestedServer = McpServer;
+
+export interface SessionRequest {
+  /** Absolute paths on the host. */
+  cwd: string;
+  additionalDirectories: readonly string[];
+  /** Sent by the client; only their shape has been checked. */
+  mcpServers: readonly RequestedServer[];
+  /** The id of the session to continue; null for a new one. */
+  resume: string | null;
+  approver: Approver;
+  user: AskedUser | undefined;
+  /** Called with problems that do not keep the session from working. */
+  onWarning(message: string): void;
+}
+
+export interface PreparedSession {
+  threadId: string;
+  /** Pass these to `openConversation`, with a listener. If no conversation is opened, `discard` must be called. */
+  options: ConversationOptions;
+  setting: SessionSetting;
+  reasoningEffort: string | undefined;
+  /** Commands that a person can type after a slash. */
+  commands: readonly SessionCommand[];
+  /** Opens the same session in another mode. The sandbox starts when its source is called. */
+  inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
+  /** The models to choose from, besides its own. */
+  models: readonly string[];
+  /**
+   * Opens another model of the same provider, or the same with another effort; null if the model cannot be
+   * changed.
+   */
+  changeModel: ((wanted: ModelChoice) => Promise<ModelClient>) | null;
+  /** Closes the session file that `prepare` opened. */
+  discard(): void;
+}
+
+export interface ModelChoice {
+  model: string;
+  reasoningEffort: string | undefined;
+}
+
+export interface SessionCommand {
+  name: string;
+  description: string;
+  /** Runs between two turns and returns what a person reads, as Markdown. */
+  run(conversation: Conversation, options: { signal: AbortSignal }): Promise<string>;
+}
+
+/** Ways for a person to log in to the provider of the model. */
+export interface Login {
+  /** Opens a browser on this machine and waits. Error: `model.auth`. */
+  withBrowser(options: { signal: AbortSignal; show(url: URL): Promise<void> }): Promise<void>;
+  /** Stores a key. Error: `usage.invalid` if it cannot be one. */
+  withApiKey(key: string, options: { signal: AbortSignal }): Promise<void>;
+}

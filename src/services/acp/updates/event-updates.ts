@@ -1,0 +1,300 @@
+import { randomUUID } from "node:crypto";
+import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
+import type { AgentEvent } from "../../../agent/index.js";
+import { formatDuration } from "../../../lib/time/durations.js";
+import type { ClientFeatures } from "../client-link.js";
+import { CommandOutputs } from "./command-output.js";
+import { changeLocations, diffContent, patchContent, textContent } from "./file-diffs.js";
+import { noticeUpdate } from "./notice.js";
+import { planUpdate } from "./plan-update.js";
+import { isQuiet } from "./quiet-events.js";
+import { receiptNotices } from "./receipt-notices.js";
+import { SetupCall } from "./setup-call.js";
+import { fenced, longText, MessageText, titleText } from "./shown-text.js";
+import { scriptOf, toolCallOf } from "./tool-call.js";
+
+/** A longer piece of a message is sent as several updates. */
+const PIECE_CHARS = 256 * 1024;
+
+/** Calls of these tools are not shown as calls: the editor shows a plan as a plan. */
+const unshown: ReadonlySet<string> = new Set(["update_plan"]);
+
+interface OpenCall {
+  isCommand: boolean;
+  /** Null until a command has ended, or for other calls. */
+  exitCode: number | null;
+  /** Content that the ended call shows besides or instead of its output, such as the diffs of a patch. */
+  content: ToolCallContent[] | null;
+}
+
+export interface EventUpdatesOptions {
+  features: ClientFeatures;
+  /** Absolute path that relative ones start from. */
+  cwd: string;
+  send(update: SessionUpdate): void;
+}
+
+/** Translates the events of a session into updates. Close it to stop its timer. */
+export class EventUpdates {
+  readonly #options: EventUpdatesOptions;
+  readonly #outputs: CommandOutputs;
+  readonly #setup: SetupCall;
+  readonly #calls = new Map<string, OpenCall>();
+  #message = new MessageText();
+  /** Whether a part of the current message has been sent. */
+  #hasPart = false;
+  /** Whether the last update was a part of a message. */
+  #isAfterMessage = false;
+  #compactionId = "";
+
+  constructor(options: EventUpdatesOptions) {
+    this.#options = options;
+    this.#outputs = new CommandOutputs({ ...options, usesTerminals: options.features.showsTerminalOutput });
+    this.#setup = new SetupCall({ ...options, outputs: this.#outputs, send: (update) => this.#send(update) });
+  }
+
+  close(): void {
+    this.#outputs.close();
+  }
+
+  take(event: AgentEvent): void {
+    if (isQuiet(event)) return;
+    switch (event.kind) {
+      case "text-delta":
+        this.#say(event.text);
+        break;
+      case "message":
+        // An endpoint that does not stream sends the whole message at once.
+        if (!this.#hasPart) this.#say(event.text);
+        this.#endMessage();
+        break;
+      case "reasoning":
+        this.#think(event.text);
+        break;
+      case "reconnecting":
+        this.#endMessage();
+        this.#notice(
+          `reconnecting in ${formatDuration(event.delayMs)} (${event.attempt}/${event.maxAttempts})`,
+          event.reason,
+        );
+        break;
+      case "warning":
+        this.#notice("a warning of brig", event.message);
+        break;
+      case "receipt":
+        for (const [title, text] of receiptNotices(event.receipt)) this.#notice(title, text);
+        break;
+      case "setup-started":
+      case "setup-output":
+      case "setup-ended":
+        this.#setup.take(event);
+        break;
+      case "web-searched":
+        this.#send({
+          sessionUpdate: "tool_call",
+          toolCallId: randomUUID(),
+          title: titleText(`Search the web for ${event.query}`),
+          kind: "fetch",
+          status: "completed",
+        });
+        break;
+      case "compaction-started":
+      case "compacted":
+        this.#compact(event);
+        break;
+      case "plan-updated":
+        this.#send(planUpdate(event.steps));
+        break;
+      case "turn-started":
+        this.#endMessage();
+        this.#isAfterMessage = false;
+        break;
+      case "turn-completed":
+        this.#endMessage();
+        break;
+      case "turn-failed":
+      case "turn-interrupted":
+        this.#endMessage();
+        this.#endOpenCalls();
+        break;
+      case "mcp-servers-starting":
+        this.#notice("waiting for MCP servers", event.servers.join(", "));
+        break;
+      default:
+        this.#takeCall(event);
+    }
+  }
+
+  #takeCall(event: CallEvent): void {
+    const { callId } = event;
+    switch (event.kind) {
+      case "call-started": {
+        if (unshown.has(event.name)) return;
+        this.#endMessage();
+        this.#calls.set(callId, { isCommand: false, exitCode: null, content: null });
+        this.#send({ sessionUpdate: "tool_call", ...toolCallOf(event, this.#options.cwd) });
+        break;
+      }
+      case "command-started":
+        this.#startCommand(event);
+        break;
+      case "command-output":
+        this.#outputs.push(callId, event.chunk);
+        break;
+      case "command-ended":
+        this.#endCommand(event);
+        break;
+      case "command-declined":
+        this.#update(callId, { content: [textContent(longText(event.reason))] });
+        break;
+      case "patch-started":
+        this.#update(callId, {
+          kind: "edit",
+          status: "in_progress",
+          locations: changeLocations(event.changes),
+          content: patchContent(event.patch),
+        });
+        break;
+      case "patch-ended": {
+        const content = diffContent(event.diffs ?? []);
+        const call = this.#calls.get(callId);
+        if (call !== undefined) call.content = content;
+        this.#update(callId, { content });
+        break;
+      }
+      case "call-ended":
+        this.#endCall(event);
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #startCommand({ callId, argv, cwd }: AgentEvent & { kind: "command-started" }): void {
+    const call = this.#calls.get(callId);
+    if (call !== undefined) call.isCommand = true;
+    this.#outputs.start(callId);
+    const terminal = this.#options.features.showsTerminalOutput
+      ? {
+          content: [{ type: "terminal" as const, terminalId: callId }],
+          _meta: { terminal_info: { terminal_id: callId, cwd } },
+        }
+      : {};
+    this.#update(callId, { title: titleText(scriptOf(argv)), status: "in_progress", ...terminal });
+  }
+
+  #endCommand({ callId, exitCode, output }: AgentEvent & { kind: "command-ended" }): void {
+    this.#outputs.end(callId);
+    const call = this.#calls.get(callId);
+    if (call !== undefined) {
+      call.exitCode = exitCode;
+      call.content = [outputContent(output)];
+    }
+    if (!this.#options.features.showsTerminalOutput) return;
+    const meta = { terminal_exit: { terminal_id: callId, exit_code: exitCode, signal: null } };
+    this.#update(callId, { _meta: meta });
+  }
+
+  #endCall({ callId, content, success }: AgentEvent & { kind: "call-ended" }): void {
+    const call = this.#calls.get(callId);
+    if (call === undefined) return;
+    this.#calls.delete(callId);
+    const { isCommand, exitCode } = call;
+    const hasFailed = !success || (exitCode !== null && exitCode !== 0);
+    // A patch that failed half way shows the changes that were made, and why it failed.
+    const saysWhy = call.content === null || (!success && !isCommand);
+    const kept = [...(call.content ?? []), ...(saysWhy ? [outputContent(content)] : [])];
+    const staysInTerminal = isCommand && this.#options.features.showsTerminalOutput;
+    this.#update(callId, {
+      status: hasFailed ? "failed" : "completed",
+      ...(staysInTerminal ? {} : { content: kept }),
+      ...(exitCode === null ? {} : { rawOutput: { exit_code: exitCode } }),
+    });
+  }
+
+  /** Marks the calls that were running when the turn failed or was interrupted as failed. */
+  #endOpenCalls(): void {
+    this.#setup.fail();
+    for (const callId of this.#calls.keys()) {
+      this.#outputs.end(callId);
+      this.#update(callId, { status: "failed" });
+    }
+    this.#calls.clear();
+  }
+
+  #say(text: string): void {
+    for (let at = 0; at < text.length; at += PIECE_CHARS) this.#sayPiece(text.slice(at, at + PIECE_CHARS));
+  }
+
+  #sayPiece(text: string): void {
+    const gap = this.#isAfterMessage && !this.#hasPart ? "\n\n" : "";
+    const shown = gap + this.#message.push(text);
+    if (shown === "") return;
+    this.#send({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: shown } });
+    this.#hasPart = true;
+    this.#isAfterMessage = true;
+  }
+
+  #endMessage(): void {
+    this.#message = new MessageText();
+    this.#hasPart = false;
+  }
+
+  #think(text: string): void {
+    if (text.trim() === "") return;
+    this.#send({
+      sessionUpdate: "agent_thought_chunk",
+      content: { type: "text", text: `${longText(text)}\n\n` },
+    });
+  }
+
+  #notice(title: string, description: string): void {
+    this.#send(noticeUpdate({ title, description }, this.#options.features));
+  }
+
+  #compact(event: AgentEvent & { kind: "compaction-started" | "compacted" }): void {
+    const isOver = event.kind === "compacted";
+    if (!isOver) this.#compactionId = randomUUID();
+    if (this.#options.features.showsCompactions)
+      this.#send({
+        sessionUpdate: "compaction_update",
+        compactionId: this.#compactionId,
+        status: isOver ? "completed" : "in_progress",
+      });
+    else if (isOver)
+      this.#notice(
+        "the conversation so far was summarised",
+        `about ${event.tokensBefore} tokens became ${event.tokensAfter}`,
+      );
+  }
+
+  #update(callId: string, changes: Omit<CallUpdate, "sessionUpdate" | "toolCallId">): void {
+    this.#send({ sessionUpdate: "tool_call_update", toolCallId: callId, ...changes });
+  }
+
+  #send(update: SessionUpdate): void {
+    if (update.sessionUpdate !== "agent_message_chunk") this.#isAfterMessage = false;
+    this.#options.send(update);
+  }
+}
+
+type CallUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
+
+type CallEvent = Extract<
+  AgentEvent,
+  {
+    kind:
+      | "call-started"
+      | "command-started"
+      | "command-output"
+      | "command-ended"
+      | "command-declined"
+      | "patch-started"
+      | "patch-ended"
+      | "call-ended";
+  }
+>;
+
+export function outputContent(text: string): ToolCallContent {
+  return textContent(fenced(longText(text)));
+}

@@ -1,0 +1,158 @@
+import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest, Agent as TlsAgent } from "node:https";
+import { z } from "zod";
+import { BrigError, type ErrorCode } from "../../../errors.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { errorBodySchema } from "../wire/error-body.js";
+import { type RouteName, routes } from "../wire/routes.js";
+import { takePieces } from "../wire/take-pieces.js";
+
+/** One request of the client. */
+export interface ClientRequest {
+  id?: string | undefined;
+  query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** Bytes as they are, anything else as JSON. */
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+}
+
+const MAX_ERROR_BYTES = 1024 * 1024;
+
+/**
+ * Sends requests to one service, on connections that are kept open. Errors of all: those that the service answers,
+ * with the same codes; `serve.unreachable`; the signal's reason.
+ */
+export class HttpCalls {
+  readonly #url: URL;
+  readonly #token: string;
+  readonly #agent: Agent | TlsAgent;
+
+  /** Error: `usage.invalid` for an address that is not one of HTTP. */
+  constructor({ url, token }: { url: string; token: string }) {
+    this.#url = parsedUrl(url);
+    this.#token = token;
+    this.#agent =
+      this.#url.protocol === "https:" ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+  }
+
+  async json<Schema extends z.ZodType>(
+    name: RouteName,
+    schema: Schema,
+    request: ClientRequest = {},
+  ): Promise<z.output<Schema>> {
+    const parsed = schema.safeParse(parseJson((await this.bytes(name, request)).toString()));
+    if (parsed.success) return parsed.data;
+    throw notUnderstood(z.prettifyError(parsed.error));
+  }
+
+  async bytes(name: RouteName, request: ClientRequest = {}): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    await this.#answer(name, request, async (response) => {
+      await takePieces(response, (piece) => void pieces.push(piece));
+    });
+    return Buffer.concat(pieces);
+  }
+
+  /** Calls `take` with each piece of the answer, and waits for it. */
+  async pieces(
+    name: RouteName,
+    request: ClientRequest,
+    take: (piece: Buffer) => Promise<void>,
+  ): Promise<void> {
+    await this.#answer(name, request, async (response) => {
+      for await (const piece of response) await take(piece as Buffer);
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #answer(
+    name: RouteName,
+    request: ClientRequest,
+    read: (response: IncomingMessage) => Promise<void>,
+  ): Promise<void> {
+    const { signal } = request;
+    signal?.throwIfAborted();
+    try {
+      const response = await this.#send(name, request);
+      if ((response.statusCode ?? 500) >= 300) throw await refusedBy(response);
+      await read(response);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof BrigError) throw error;
+      throw new BrigError(`the connection to ${this.#url.origin} failed`, {
+        code: "serve.unreachable",
+        hint: "is brig serve running, and is this its address?",
+        cause: error,
+      });
+    }
+  }
+
+  #send(name: RouteName, { id = "", query = {}, body, signal }: ClientRequest): Promise<IncomingMessage> {
+    const { method, path } = routes[name];
+    const url = new URL(this.#url);
+    url.pathname += path.slice(1).replace("{id}", encodeURIComponent(id));
+    for (const [key, value] of Object.entries(query))
+      if (value !== undefined) url.searchParams.set(key, `${value}`);
+    const bytes = body === undefined ? null : bytesOf(body);
+    const headers = {
+      authorization: `Bearer ${this.#token}`,
+      ...(bytes !== null && {
+        "content-type": body instanceof Uint8Array ? "application/octet-stream" : "application/json",
+        "content-length": bytes.length,
+      }),
+    };
+    const open = url.protocol === "https:" ? httpsRequest : httpRequest;
+    return new Promise((resolve, reject) => {
+      const sent = open(url, { method, agent: this.#agent, headers, signal });
+      sent.once("response", resolve);
+      sent.on("error", reject);
+      sent.end(bytes);
+    });
+  }
+}
+
+/** Why a client fails that does not get what the description says. */
+export function notUnderstood(reason: string): BrigError {
+  return new BrigError(`the service's answer is not understood: ${reason}`, {
+    code: "serve.failed",
+    hint: "use the client of the same version of brig",
+  });
+}
+
+function bytesOf(body: unknown): Uint8Array {
+  return body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));
+}
+
+async function refusedBy(response: IncomingMessage): Promise<BrigError> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of response) {
+    bytes += (piece as Buffer).length;
+    if (bytes > MAX_ERROR_BYTES) break;
+    pieces.push(piece as Buffer);
+  }
+  const parsed = errorBodySchema.safeParse(parseJson(Buffer.concat(pieces).toString()));
+  if (!parsed.success) return notUnderstood(`it has the status ${response.statusCode}`);
+  const { code, message, hint, errno, reason, disk } = parsed.data.error;
+  // Another version of the service may have further codes; programs that test for a code do not know them either.
+  return new BrigError(message, { code: code as ErrorCode, hint, errno, reason, disk });
+}
+
+function parsedUrl(text: string): URL {
+  try {
+    const url = new URL(text);
+    if (url.protocol === "http:" || url.protocol === "https:") {
+      if (!url.pathname.endsWith("/")) url.pathname += "/";
+      return url;
+    }
+  } catch {
+    // The same as for another protocol.
+  }
+  throw new BrigError(`${JSON.stringify(text)} is not the address of a service`, {
+    code: "usage.invalid",
+    hint: "brig serve prints its address, such as http://127.0.0.1:8017",
+  });
+}

@@ -1,0 +1,189 @@
+import { once } from "node:events";
+import type { HttpBindings } from "@hono/node-server";
+import type { Context, Hono } from "hono";
+import { listenOnLoopback } from "../../../lib/http/loopback.js";
+import { closeOf, endOf, openApp, openWebServer, type Served } from "../../../lib/http/web-server.js";
+import { AnySignal } from "../../../lib/time/any-signal.js";
+import { beforeAbort } from "../../../lib/time/before-abort.js";
+import { type Route, type RouteName, routes } from "../wire/routes.js";
+import { parsedAs, readBody } from "./body.js";
+import type { Answer, Call, Calls } from "./calls.js";
+import { clientOf, refuseOtherSites, type ServedClient } from "./guard.js";
+import type { MemoryBudget } from "./memory-budget.js";
+import { ending, notAllowed, notFound, refusedAnswer } from "./refusal.js";
+import { refusalResponse, responseOf, type SentAnswer } from "./response.js";
+
+export interface HttpService {
+  /** 0: any free port. */
+  port: number;
+  clients: readonly ServedClient[];
+  calls: Calls;
+  /** For what is kept of all requests. */
+  memory: MemoryBudget;
+  /** Once it is aborted, nothing new begins, and the service ends when all calls are answered. */
+  drain: AbortSignal;
+  /** Ends all calls and the service at once. */
+  signal: AbortSignal;
+  /** Called once, with the address that clients connect to. */
+  onListening: (url: string) => void;
+  /** Called for an error that is a fault of brig. */
+  onFault: (error: unknown) => void;
+  /**
+   * Resolves when what goes on without a call has ended, such as episodes. It is not waited for once `signal` is aborted:
+   * whoever has started that ends it when the service has ended.
+   */
+  settled?: (() => Promise<void>) | undefined;
+  limits?: Partial<HttpLimits> | undefined;
+}
+
+/** All times are in milliseconds. */
+export interface HttpLimits {
+  maxConnections: number;
+  /** How long the head of a request may take to arrive. */
+  headMs: number;
+  /** How long a whole request may take to arrive. */
+  requestMs: number;
+  /** How long a client may leave an answer unread. */
+  unreadMs: number;
+}
+
+const defaultLimits: HttpLimits = {
+  maxConnections: 1024,
+  headMs: 10_000,
+  requestMs: 120_000,
+  unreadMs: 60_000,
+};
+
+/** Between two requests. Longer than the clients of most languages keep a connection, so that they close it first. */
+const KEEP_ALIVE_MS = 75_000;
+
+/** In place of `{id}`; no id that is ever given out is another. */
+const ID = ":id{[A-Za-z0-9_-]{1,64}}";
+
+/** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
+export async function serveHttp(service: HttpService): Promise<void> {
+  const { port, drain, signal, onListening, settled } = service;
+  const { maxConnections, headMs, requestMs, unreadMs } = { ...defaultLimits, ...service.limits };
+  const answering = new Answering(service);
+  const server = openWebServer(answering.app(), {
+    ...{ maxConnections, unreadMs },
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(1000, headMs),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
+  using either = new AnySignal([drain, signal]);
+  try {
+    onListening(`http://${await listenOnLoopback(server, port)}`);
+    if (!either.signal.aborted) await once(either.signal, "abort");
+    await unlessAborted(signal, settled?.());
+    await answering.idle();
+    signal.throwIfAborted();
+  } finally {
+    await endOf(server);
+  }
+}
+
+async function unlessAborted(signal: AbortSignal, ending: Promise<void> = Promise.resolve()): Promise<void> {
+  try {
+    await beforeAbort(ending, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+class Answering {
+  readonly #service: HttpService;
+  readonly #running = new Set<Promise<unknown>>();
+
+  constructor(service: HttpService) {
+    this.#service = service;
+  }
+
+  app(): Hono<Served> {
+    const app = openApp();
+    app.use(async ({ env }, next) => {
+      refuseOtherSites(env.incoming);
+      await next();
+    });
+    for (const [path, methods] of routesByPath())
+      app.all(path.replace("{id}", ID), async (context) => {
+        const name = methods.get(context.req.method);
+        if (name === undefined) throw notAllowed([...methods.keys()]);
+        return await this.#serve(name, context);
+      });
+    app.notFound(() => {
+      throw notFound();
+    });
+    app.onError((error, { env }) => {
+      const answer = refusedAnswer(error);
+      if (answer.status === 500 && !env.outgoing.closed && !this.#service.signal.aborted)
+        this.#service.onFault(error);
+      return refusalResponse(answer, env.incoming);
+    });
+    return app;
+  }
+
+  /** Resolves when no request is being answered. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** Keeps what the call has until its answer is sent and nothing of the call goes on. */
+  async #serve(name: RouteName, context: Context<Served>): Promise<Response> {
+    const gone = new AbortController();
+    const either = new AnySignal([gone.signal, this.#service.signal]);
+    const memory = this.#service.memory.share();
+    const answered = this.#answer(name, context, { signal: either.signal, memory });
+    const ended = Promise.allSettled([isClosed(context.env, gone), answered.then(({ ended }) => ended)]).then(
+      () => {
+        either[Symbol.dispose]();
+        memory[Symbol.dispose]();
+        this.#running.delete(ended);
+      },
+    );
+    this.#running.add(ended);
+    return (await answered).response;
+  }
+
+  async #answer(
+    name: RouteName,
+    { req, env: { incoming } }: Context<Served>,
+    { signal, memory }: Pick<Call<RouteName>, "signal" | "memory">,
+  ): Promise<SentAnswer> {
+    const route: Route = routes[name];
+    const client = route.isOpen === true ? "" : clientOf(incoming, this.#service.clients);
+    this.#refuseWhileDraining(route);
+    const query = queryOf(req.queries(), route);
+    const body = await readBody(incoming, route.body, memory);
+    // The table of routes says that query and body are what this call takes.
+    const call = { client, id: req.param("id") ?? "", query, body, signal, memory } as Call<RouteName>;
+    const answer = this.#service.calls[name] as (call: Call<RouteName>) => Promise<Answer>;
+    return responseOf(route.answer.status, await answer(call));
+  }
+
+  #refuseWhileDraining({ begins }: Route): void {
+    const { drain, signal } = this.#service;
+    if (begins === true && (drain.aborted || signal.aborted)) throw ending();
+  }
+}
+
+/** The methods of each path, and what they are called. */
+function routesByPath(): Map<string, Map<string, RouteName>> {
+  const paths = new Map<string, Map<string, RouteName>>();
+  for (const [name, { path, method }] of Object.entries<Route>(routes))
+    paths.set(path, (paths.get(path) ?? new Map()).set(method, name as RouteName));
+  return paths;
+}
+
+/** Resolves when the answer is sent, or the client has gone, for which `gone` is aborted. */
+async function isClosed({ outgoing }: HttpBindings, gone: AbortController): Promise<void> {
+  if (!(await closeOf(outgoing))) gone.abort(new DOMException("the client has disconnected", "AbortError"));
+}
+
+/** Error: a refusal with 400, also for a parameter that is given twice. */
+function queryOf(parameters: Record<string, string[]>, { query }: Route): unknown {
+  if (query === undefined) return undefined;
+  const values = Object.entries(parameters).map(([name, all]) => [name, all.length === 1 ? all[0] : all]);
+  return parsedAs(query, Object.fromEntries(values), "the query");
+}

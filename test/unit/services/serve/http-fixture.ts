@@ -1,0 +1,44 @@
+import type { Calls } from "../../../../src/services/serve/http/calls.js";
+import { MemoryBudget } from "../../../../src/services/serve/http/memory-budget.js";
+import { type HttpLimits, serveHttp } from "../../../../src/services/serve/http/serve-http.js";
+
+export interface ServedCalls extends AsyncDisposable {
+  url: string;
+  memory: MemoryBudget;
+}
+
+/** A service whose calls the test answers, for one client with the token `token`. */
+export async function serveCalls(
+  calls: Calls,
+  {
+    memory = new MemoryBudget(1024 ** 3),
+    limits = {},
+  }: { memory?: MemoryBudget; limits?: Partial<HttpLimits> } = {},
+): Promise<ServedCalls> {
+  const end = new AbortController();
+  let listening: (url: string) => void = () => undefined;
+  const url = new Promise<string>((resolve) => {
+    listening = resolve;
+  });
+  const ended = serveHttp({
+    port: 0,
+    clients: [{ name: "one", token: "token" }],
+    calls,
+    memory,
+    limits,
+    drain: end.signal,
+    signal: new AbortController().signal,
+    onListening: (address) => listening(address),
+    onFault: (error) => {
+      throw error;
+    },
+  });
+  return {
+    url: await url,
+    memory,
+    async [Symbol.asyncDispose]() {
+      end.abort();
+      await ended;
+    },
+  };
+}

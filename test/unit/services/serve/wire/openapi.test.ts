@@ -1,0 +1,86 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect, it } from "vitest";
+import type { Answer, Calls } from "../../../../../src/services/serve/http/calls.js";
+import { openApiDescription } from "../../../../../src/services/serve/wire/openapi.js";
+import { type RouteName, routes } from "../../../../../src/services/serve/wire/routes.js";
+import { serveCalls } from "../http-fixture.js";
+
+interface Operation {
+  operationId: RouteName;
+  security?: object[];
+  parameters: { name: string; in: string; required: boolean }[];
+  requestBody?: { required: boolean; content: Record<string, unknown> };
+  responses: Record<string, { content?: Record<string, unknown> }>;
+}
+
+const description = openApiDescription("1.2.3");
+const operations = Object.entries(description.paths as Record<string, Record<string, Operation>>).flatMap(
+  ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+);
+
+it("the description is one of OpenAPI 3.1", async () => {
+  const validator = new Validator();
+  expect(await validator.validate(structuredClone(description))).toMatchObject({ valid: true });
+  expect(validator.version).toBe("3.1");
+  const broken = { ...structuredClone(description), paths: { "/x": { get: { responses: 1 } } } };
+  expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
+});
+
+it("it has each route once, and no other", () => {
+  expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(routes).toSorted());
+});
+
+it("each request that it describes is answered, with the status and the type that it says", async () => {
+  const called: RouteName[] = [];
+  const calls = Object.fromEntries(
+    Object.keys(routes).map((name) => [
+      name,
+      async (): Promise<Answer> => {
+        called.push(name as RouteName);
+        return sample(name as RouteName);
+      },
+    ]),
+  ) as unknown as Calls;
+  await using service = await serveCalls(calls);
+  for (const { path, method, operationId, parameters, requestBody, responses, security } of operations) {
+    const url = new URL(path.replace("{id}", "abc"), service.url);
+    for (const { name } of parameters.filter((one) => one.in === "query" && one.required))
+      url.searchParams.set(name, "/a");
+    const isJson = requestBody?.content["application/json"] !== undefined;
+    const send = async (headers: Record<string, string>) =>
+      await fetch(url, {
+        method: method.toUpperCase(),
+        headers,
+        body: requestBody === undefined ? undefined : isJson ? jsonOf(operationId) : "x",
+      });
+    const bare = await send({});
+    expect(bare.status, operationId).toBe(security === undefined ? 401 : 200);
+    const response = await send({ authorization: "Bearer token" });
+    const [status = ""] = Object.keys(responses);
+    expect(`${response.status}`, operationId).toBe(status);
+    expect(called.at(-1)).toBe(operationId);
+    const types = Object.keys(responses[status]?.content ?? {});
+    expect(types, operationId).toEqual(
+      response.headers.get("content-type") === null ? [] : [response.headers.get("content-type")],
+    );
+    await response.arrayBuffer();
+    if (parameters.some((one) => one.in === "query" && one.required)) {
+      url.search = "";
+      expect((await send({ authorization: "Bearer token" })).status, operationId).toBe(400);
+    }
+  }
+  expect(new Set(called).size).toBe(operations.length);
+});
+
+/** Only commands need something in their bodies. */
+function jsonOf(name: RouteName): string {
+  return name === "exec" || name === "execStream" ? '{"argv":["true"]}' : "{}";
+}
+
+function sample(name: RouteName): Answer {
+  const { body } = routes[name].answer as { body: unknown };
+  if (body === null) return { kind: "nothing" };
+  if (body === "bytes") return { kind: "bytes", bytes: Buffer.from("x") };
+  if (name === "execStream") return { kind: "lines", run: async (send) => await send({ type: "x" }) };
+  return { kind: "json", value: {} };
+}
