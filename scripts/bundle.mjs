@@ -7,6 +7,7 @@ import { build } from "rolldown";
 import { writeCodeCache } from "./bundle/code-cache.js";
 import { Licences } from "./bundle/licences.js";
 import { compileViewPage } from "./bundle/view-page.js";
+import { throughDoors } from "./doors.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -46,38 +47,38 @@ const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 8,
   },
   { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:policy\/(?:limit-bounds|modes)|sandbox\/process\/timeouts|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|output\/call-cause|cli\/(?:container\/(?:limit|variable)-options|display\/receipt-text|egress\/secret-option|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
+    test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:container\/(?:limit|variable)-options|display\/receipt-text|egress\/secret-option|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
-    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
+    test: /\/src\/(?:cli\/setup\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust)|connect-and-prove|diagnose-runtimes|settings\/checked-limits|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|egress\/|file\/|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|output\/|policy\/(?:approval-|command-safety\/|egress\/|file\/|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|settings\/checked-limits|sweep|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))/,
+    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|docker\/|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|output\/|policy\/|settings\/checked-limits|sweep)/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.
   {
     name: "network",
-    test: /\/src\/(?:egress\/(?!addresses|canaries\/|inspection|requests\/|secrets\/|tls\/)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
+    test: /\/src\/sandbox\/(?:egress\/(?!addresses|canaries\/|inspection|requests\/|secrets\/|tls\/)|network\/(?!egress\/(?!sandbox-egress|denial-notes)))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
     priority: 2,
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
@@ -85,7 +86,7 @@ const groups = [
   // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
   {
     name: "inspection",
-    test: /\/src\/(?:egress\/(?:canaries\/|inspection|requests\/|secrets\/|tls\/)|sandbox\/egress\/(?:hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
+    test: /\/src\/sandbox\/(?:egress\/(?:canaries\/|inspection|requests\/|secrets\/|tls\/)|network\/egress\/(?:hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
     priority: 0,
   },
   // The queue's storage and secrets of AWS need it, and neither needs the other.
@@ -108,10 +109,10 @@ const compiledChunks = [
 const compiledTags = {
   name: "compiled-tags",
   load: {
-    filter: { id: /\/src\/images\/compiled-tags\.ts$/ },
+    filter: { id: /\/src\/sandbox\/images\/compiled-tags\.ts$/ },
     handler: async () => {
-      const { readBuildContext } = await import("../dist/images/build-context.js");
-      const { imageDefinitions } = await import("../dist/images/definition.js");
+      const { readBuildContext } = await import("../dist/sandbox/images/build-context.js");
+      const { imageDefinitions } = await import("../dist/sandbox/images/definition.js");
       const tags = ["amd64", "arm64"].map(async (arch) => [
         arch,
         (await readBuildContext(imageDefinitions.toolbox, arch)).tag,
@@ -125,10 +126,10 @@ const compiledTags = {
 const compiledPolicies = {
   name: "compiled-policies",
   load: {
-    filter: { id: /\/src\/policy\/compiled-policies\.ts$/ },
+    filter: { id: /\/src\/sandbox\/policy\/compiled-policies\.ts$/ },
     handler: async () => {
-      const { parsePolicy } = await import("../dist/policy/parse-policy.js");
-      const { SANDBOX_MODES } = await import("../dist/policy/modes.js");
+      const { parsePolicy } = await import("../dist/sandbox/policy/parse-policy.js");
+      const { SANDBOX_MODES } = await import("../dist/sandbox/policy/modes.js");
       const policies = SANDBOX_MODES.map(async (mode) => {
         const file = join(root, "sandbox-policies", `${mode}.toml`);
         const toml = await readFile(file, "utf8");
@@ -151,7 +152,14 @@ const common = {
     // Leaves out the development tools of React and Ink.
     define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": '"false"' },
   },
-  plugins: [englishOnly, commanderWithoutRequire, compiledTags, compiledPolicies, licences.plugin()],
+  plugins: [
+    throughDoors(),
+    englishOnly,
+    commanderWithoutRequire,
+    compiledTags,
+    compiledPolicies,
+    licences.plugin(),
+  ],
   // Some dynamically imported modules are also imported statically elsewhere, which is no problem.
   checks: { ineffectiveDynamicImport: false },
   logLevel: "warn",

@@ -19,8 +19,6 @@ import { root } from "./setup/run.js";
 
 const places = [
   "src/sandbox",
-  "src/sandbox/policy",
-  "src/sandbox/docker",
   "src/tools",
   "src/batch/runs",
   "images/toolbox/runner",

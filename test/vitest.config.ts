@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { throughDoors } from "../scripts/doors.js";
 import { deep, ofTheRunner, ofTools, shortOtherwise, slow } from "./projects.js";
 
 /**
@@ -26,6 +27,8 @@ const usesEngine = {
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
+  // A test loads the files that it needs, and not each part of src as a whole.
+  plugins: [throughDoors()],
   test: {
     setupFiles: ["test/support/given-back.ts"],
     restoreMocks: true,

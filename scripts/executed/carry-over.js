@@ -13,7 +13,7 @@ export function carriedOver(known, noted, { sources, all }) {
   const files = {};
   for (const [file, now] of Object.entries(noted.files)) {
     const places = now.places.map((tests) => [...tests]);
-    const before = known.files[file];
+    const before = known.files[sources.pathBefore(file)];
     const loaded = new Set(now.loaded);
     if (before !== undefined)
       for (const [from, to] of samePlaces(before, now, file, sources)) {

@@ -18,7 +18,7 @@ const MARK = "src/executed-mark.ts";
 /** What a mark leaves: that it ran while the sources were being loaded, or later. */
 const LOADED = 2;
 /** A page for a browser has no files to write to. */
-const NOT_MARKED = /^src\/report\/page\/|\.d\.ts$/;
+const NOT_MARKED = /^src\/batch\/report\/page\/|\.d\.ts$/;
 
 /**
  * Like the project's own, with a place for marks set up before each test file. Tests with containers have a process for each file: what a file

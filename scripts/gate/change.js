@@ -31,6 +31,19 @@ export function changedSince(commit) {
   }
 }
 
+/** The files that have moved since a commit: by each one's path now the path that it had. Empty if there is no such commit. */
+export function movedSince(commit) {
+  try {
+    const lines = git(["diff", "--name-status", "-M40%", "-l20000", "--diff-filter=R", commit, "--"]).split(
+      "\n",
+    );
+    return new Map(lines.map((line) => line.split("\t")).map(([, before, now]) => [now, before]));
+  } catch (error) {
+    if (error.status === 128) return new Map();
+    throw error;
+  }
+}
+
 function git(argv) {
   return execFileSync("git", argv, {
     cwd: root,

@@ -19,6 +19,7 @@ const OF_EVERYTHING = [
   "package-lock.json",
   "sandbox-policies/",
   "scripts/bundle",
+  "scripts/doors.js",
   "test/vitest.config.ts",
   "tsconfig.json",
 ];
@@ -103,7 +104,8 @@ async function selectExecuting(selection, paths) {
   else {
     const sources = new Sources(executed.commit, changed);
     // What a file was when this was noted is compared with what it is now, and nothing that has landed in between is forgotten.
-    const marked = paths.filter((path) => executed.files[path] !== undefined);
+    const before = new Set(paths.map((path) => sources.pathBefore(path)));
+    const marked = [...before].filter((path) => executed.files[path] !== undefined);
     const files = Object.keys(executed.files);
     for (const test of touchedTests(executed, { sources, changed: marked, files }))
       selection.add(test, "executes a line that has changed");

@@ -1,5 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { lookThrough } from "../doors.js";
+import { root } from "../setup/run.js";
 
 /** Which tests load a file, the nearest first, in a project at a path. */
 export class NearestTests {
@@ -53,8 +55,11 @@ export class NearestTests {
   async #importsOf(file) {
     const known = this.#imports.get(file);
     if (known !== undefined) return known;
-    const source = await readFile(join(this.#path, file), "utf8").catch(() => "");
-    const names = [...source.matchAll(/^(?!import type)[^\n]*?(?:from|import) ?\(?"(\.[^"]*)\.js"/gm)];
+    const text = await readFile(join(this.#path, file), "utf8").catch(() => "");
+    const source = lookThrough(text, join(root, file));
+    const names = [
+      ...source.matchAll(/(?<!\b(?:import|export) type \{[^{}]*\} )\b(?:from|import) ?\(?"(\.[^"]*)\.js"/g),
+    ];
     const imports = names.map(([, name]) =>
       relative(this.#path, join(this.#path, dirname(file), `${name}.ts`)),
     );

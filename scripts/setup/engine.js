@@ -12,9 +12,9 @@ const startLimitMs = 60_000;
 /** Connects to the container engine. If there is none, installs and starts Docker where that is possible and allowed. */
 export async function openEngine(work) {
   const [{ connectEngine }, { readEnvironment }, { readSystem }] = await Promise.all([
-    import("../../dist/docker/connect.js"),
-    import("../../dist/config/env.js"),
-    import("../../dist/docker/diagnosis/system.js"),
+    import("../../dist/sandbox/docker/connect.js"),
+    import("../../dist/lib/env.js"),
+    import("../../dist/sandbox/docker/diagnosis/system.js"),
   ]);
   const env = readEnvironment();
   const connect = () => connectEngine({ env });

@@ -3,8 +3,8 @@ import { provideDebian } from "./debian-image.js";
 /** Builds the images that are missing or out of date, and fills the toolbox volume. */
 export async function buildImages(engine, { progress, signal }) {
   const [{ ensureImages, missingImages }, { ensureToolboxVolume }] = await Promise.all([
-    import("../../dist/images/ensure.js"),
-    import("../../dist/images/toolbox-volume.js"),
+    import("../../dist/sandbox/images/ensure.js"),
+    import("../../dist/sandbox/images/toolbox-volume.js"),
   ]);
   const names = ["toolbox", "base"];
   const missing = await missingImages(engine, names);

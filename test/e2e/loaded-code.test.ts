@@ -72,7 +72,7 @@ it("a run loads no code of servers, logins or conversations, which would delay i
   const { sources } = await codeLoadedBy(["run", "go"], { steps: [{ text: "done" }] });
   expect(sources.join("\n")).toMatch(/src\/agent\/turn\/turn-loop\.ts/);
   const others =
-    /src\/(?:exec-server|queue|mcp\/(?:client|server)|acp|agent\/agents\/child)\/|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child))\/|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 
@@ -87,13 +87,13 @@ it.each([
   const { sources } = await codeLoadedBy(args);
   expect(sources.join("\n")).toMatch(/src\/cli\//);
   const others =
-    /src\/(?:(?:exec-server|queue|mcp|acp)\/|runs\/(?!images\/))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services\/|agent\/mcp\/|batch\/(?:queue\/|runs\/(?!images\/)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 
 it("a batch without a queue loads nothing of queues", async () => {
   const { sources } = await codeLoadedBy(["batch", "--help"]);
-  expect(sources.join("\n")).toMatch(/src\/runs\//);
+  expect(sources.join("\n")).toMatch(/src\/batch\/runs\//);
   expect(sources.filter((source) => /node_modules\/(?:bullmq|ioredis)\//.test(source))).toEqual([]);
 });
 

@@ -20,31 +20,31 @@ const allowed: Record<string, { why: string; readings: readonly string[] }> = {
     why: "the parser of arguments names an unknown option or command only in its text",
     readings: ["/'([^']*)'/.exec(message)"],
   },
-  "config/file/toml-document.ts": {
+  "agent/config/file/toml-document.ts": {
     why: "what the parser of TOML says",
     readings: ['cause.message.replace(/^Invalid TOML document: /, "").split("\\n")'],
   },
-  "mcp/client/failures.ts": {
+  "agent/mcp/client/failures.ts": {
     why: "errors of the MCP SDK and of Node, whose texts often repeat those of their causes",
     readings: ["text.includes(shown)"],
   },
-  "model/endpoint/backoff.ts": {
+  "agent/model/endpoint/backoff.ts": {
     why: "what an endpoint says of the time to wait",
     readings: ["/try again in\\s*(\\d+(?:\\.\\d+)?)\\s*(ms|s|seconds?)\\b/i.exec(message)"],
   },
-  "model/endpoint/connection.ts": {
+  "agent/model/endpoint/connection.ts": {
     why: "what an endpoint says of a field that it does not take",
     readings: [`new RegExp(\`(?<!\\\\w)\${name.replace(".", "\\\\.")}(?!\\\\w)\`).test(message)`],
   },
-  "model/endpoint/model-failure.ts": {
+  "agent/model/endpoint/model-failure.ts": {
     why: "what an endpoint says of a conversation that is too long",
     readings: ["tooLong.test(message)", "tooLong.test(message)"],
   },
-  "model/login/issuer/login-failure.ts": {
+  "agent/model/login/issuer/login-failure.ts": {
     why: "what Node's fetch says, which has one class of errors for everything",
     readings: ['one.message === "fetch failed"'],
   },
-  "policy/parse-policy.ts": {
+  "sandbox/policy/parse-policy.ts": {
     why: "what the parser of TOML says",
     readings: ['cause.message.replace(/^Invalid TOML document: /, "").split("\\n")'],
   },
@@ -52,11 +52,11 @@ const allowed: Record<string, { why: string; readings: readonly string[] }> = {
     why: "what the runtime says, which the engine hands on without a code",
     readings: [`error.message.includes(\`failed to load \${TOOLBOX_PATH}/runner: permission denied\`)`],
   },
-  "tasks/plain/row-lines.ts": {
+  "batch/tasks/plain/row-lines.ts": {
     why: "what the parsers of YAML and of CSV say",
     readings: ["message.split(/ at line |\\n/)"],
   },
-  "tasks/values/parse-text.ts": {
+  "batch/tasks/values/parse-text.ts": {
     why: "what the parsers of TOML and of YAML say",
     readings: [
       'error.message.replace(/^Invalid TOML document: /, "").split("\\n")',

@@ -5,97 +5,60 @@ import { describe, expect, it } from "vitest";
 
 const source = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** Which folders a folder of src may import from, besides itself. A new folder needs a line here. */
-const layers: Record<string, readonly string[]> = {
-  cli: [
-    "batch",
-    "report",
-    "serve",
-    "queue",
-    "runs",
-    "tasks",
-    "acp",
-    "mcp",
-    "exec-server",
-    "service",
-    "agent",
-    "session",
-    "model",
-    "tools",
-    "sandbox",
-    "images",
-    "docker",
-    "egress",
-    "policy",
-    "config",
-    "output",
-    "lib",
-  ],
-  batch: ["report", "runs", "tasks", "model", "docker", "config", "lib"],
-  report: ["runs", "tasks", "session", "service", "output", "lib"],
-  serve: ["runs", "tasks", "service", "sandbox", "docker", "policy", "config", "output", "lib"],
-  queue: ["runs", "tasks", "docker", "lib"],
-  runs: [
-    "tasks",
-    "agent",
-    "session",
-    "model",
-    "tools",
-    "sandbox",
-    "egress",
-    "images",
-    "docker",
-    "egress",
-    "policy",
-    "config",
-    "output",
-    "lib",
-  ],
-  tasks: ["lib"],
-  acp: ["mcp", "agent", "session", "model", "tools", "sandbox", "policy", "config", "output", "lib"],
-  mcp: ["service", "agent", "session", "model", "tools", "sandbox", "policy", "config", "output", "lib"],
-  "exec-server": ["service", "tools", "sandbox", "policy", "lib"],
-  service: ["lib"],
-  agent: ["session", "model", "tools", "egress", "policy", "output", "lib"],
-  session: ["model", "tools", "egress", "policy", "output", "lib"],
-  model: ["config", "lib"],
-  tools: ["policy", "output", "lib"],
-  sandbox: ["images", "docker", "egress", "policy", "config", "output", "lib"],
-  images: ["docker", "config", "lib"],
-  docker: ["config", "lib"],
-  egress: ["policy", "lib"],
-  config: ["policy", "lib"],
-  policy: ["lib"],
-  output: ["lib"],
+/** Which parts of src a part may import from, through their doors (`index.ts`). Everything may import from lib and from the files directly in src. */
+const parts: Record<string, readonly string[]> = {
+  cli: ["services", "batch", "agent", "tools", "sandbox"],
+  services: ["batch", "agent", "tools", "sandbox"],
+  batch: ["agent", "sandbox"],
+  agent: ["tools", "sandbox"],
+  tools: ["sandbox"],
+  sandbox: [],
   lib: [],
 };
 
-/** Packages that only one folder may import, or the folders that are named. */
+/** Which other rooms of its part a room may import from. The rooms of the sandbox that are not named here may import from all that are. */
+const rooms: Record<string, readonly string[]> = {
+  "sandbox/policy": [],
+  "sandbox/output": [],
+  "sandbox/egress": ["sandbox/policy"],
+  "sandbox/docker": [],
+  "sandbox/images": ["sandbox/docker"],
+  "agent/model": [],
+  "agent/session": ["agent/model"],
+  "batch/tasks": [],
+  "batch/runs": ["batch/tasks"],
+  "batch/queue": ["batch/runs", "batch/tasks"],
+  "batch/report": ["batch/runs", "batch/tasks"],
+  "services/acp": [],
+  "services/exec-server": [],
+  "services/mcp-server": [],
+  "services/serve": [],
+};
+
+/** Packages that only one room may import, or the rooms that are named. */
 const doors: Record<string, string> = {
-  "tar-stream": "docker",
-  "openid-client": "model",
+  "tar-stream": "sandbox/docker",
+  "openid-client": "agent/model",
   commander: "cli",
   ink: "cli",
   react: "cli",
-  preact: "report",
-  ws: "exec-server",
-  bullmq: "queue",
-  ioredis: "queue",
-  aws4fetch: "queue and egress",
-  "@agentclientprotocol/sdk": "acp",
+  preact: "batch/report",
+  ws: "services/exec-server",
+  bullmq: "batch/queue",
+  ioredis: "batch/queue",
+  aws4fetch: "batch/queue and sandbox/egress",
+  "@agentclientprotocol/sdk": "services/acp",
   minisearch: "tools",
   diff: "sandbox",
-  "dns-packet": "egress",
-  "@modelcontextprotocol/server": "mcp",
-  "@modelcontextprotocol/client": "mcp",
+  "dns-packet": "sandbox/egress",
+  "@modelcontextprotocol/server": "services/mcp-server",
+  "@modelcontextprotocol/client": "agent/mcp",
 };
-
-/** The files directly in src that every folder but lib may import. */
-const common = ["errors.ts", "known-options.ts", "package-root.ts", "version.ts"];
 
 interface SourceFile {
   /** Relative to src, e.g. "cli/main.ts". */
   path: string;
+  /** The part of src that it is in, or "". */
   folder: string;
   code: string;
   imports: string[];
@@ -116,26 +79,46 @@ const files: SourceFile[] = readdirSync(source, { recursive: true, encoding: "ut
 describe("imports point one way only", () => {
   it("every folder of src has its place", () => {
     const folders = new Set(files.map(({ folder }) => folder).filter((folder) => folder !== ""));
-    expect(Object.keys(layers)).toEqual(expect.arrayContaining([...folders]));
+    expect(Object.keys(parts)).toEqual(expect.arrayContaining([...folders]));
   });
 
-  it.each(Object.entries(layers))("%s imports only from: %s", (folder, allowed) => {
-    const known = new Set([folder, ...allowed, ...(folder === "lib" ? [] : common)]);
-    const wrong = filesOf(folder).flatMap((file) =>
-      file.imports
-        .filter((name) => name.startsWith("."))
-        .map((name) => join(dirname(file.path), name.replace(/\.js$/, ".ts")))
-        .filter((target) => !known.has(target.split("/")[0] ?? ""))
-        .map((target) => `${file.path} → ${target}`),
+  it.each(Object.entries(parts))("%s imports only from the doors of: %s", (part, allowed) => {
+    const wrong = targetsOf(filesOf(part)).filter(({ target }) => {
+      const [other = "", ...rest] = target.split("/");
+      if (other === part || other === "lib") return false;
+      return rest.length === 0 ? false : !allowed.includes(other) || rest.join("/") !== "index.ts";
+    });
+    expect(wrong.map(({ path, target }) => `${path} → ${target}`)).toEqual([]);
+  });
+
+  it.each(Object.entries(rooms))("of its part %s imports only from: %s", (room, allowed) => {
+    const part = `${room.split("/")[0]}/`;
+    const inside = files.filter(({ path }) => path.startsWith(`${room}/`));
+    expect(inside).not.toEqual([]);
+    const wrong = targetsOf(inside).filter(
+      ({ target }) =>
+        target.startsWith(part) && ![room, ...allowed].some((one) => target.startsWith(`${one}/`)),
     );
-    expect(wrong).toEqual([]);
+    expect(wrong.map(({ path, target }) => `${path} → ${target}`)).toEqual([]);
   });
 
-  it("the layers have no cycle", () => {
-    const order = Object.keys(layers);
-    for (const [folder, allowed] of Object.entries(layers)) {
+  it("no part and no room is below what it imports from", () => {
+    const [order, below] = [Object.keys(parts), Object.keys(rooms)];
+    for (const [part, allowed] of Object.entries(parts))
       for (const other of allowed)
-        expect(order.indexOf(other), `${folder} → ${other}`).toBeGreaterThan(order.indexOf(folder));
+        expect(order.indexOf(other), `${part} → ${other}`).toBeGreaterThan(order.indexOf(part));
+    for (const [room, allowed] of Object.entries(rooms))
+      for (const other of allowed)
+        expect(below.indexOf(other), `${room} → ${other}`).toBeLessThan(below.indexOf(room));
+  });
+
+  it("a door only hands on what is in its part, and nothing in the part comes in by it", () => {
+    for (const part of Object.keys(parts).filter((one) => one !== "lib" && one !== "cli")) {
+      const door = files.find(({ path }) => path === `${part}/index.ts`);
+      const left = door?.code.replace(/export (?:type )?\{[^{}]*\} from "\.\/[^".][^"]*";/g, "").trim();
+      expect(left, part).toBe("");
+      const users = targetsOf(filesOf(part)).filter(({ target }) => target === `${part}/index.ts`);
+      expect(users).toEqual([]);
     }
   });
 
@@ -169,7 +152,9 @@ describe("one door each", () => {
       imports.some((one) => one === name || one.startsWith(`${name}/`)),
     );
     expect(
-      importers.filter((file) => !folder.split(" and ").includes(file.folder)).map(({ path }) => path),
+      importers
+        .filter(({ path }) => !folder.split(" and ").some((room) => path.startsWith(`${room}/`)))
+        .map(({ path }) => path),
     ).toEqual([]);
     expect(importers).not.toEqual([]);
   });
@@ -178,7 +163,7 @@ describe("one door each", () => {
     const readers = files.filter(({ code }) =>
       /\bprocess\s*\.\s*env\b|\{[^}]*\benv\b[^}]*\}\s*from "node:process"/.test(code),
     );
-    expect(readers.map(({ path }) => path)).toEqual(["config/env.ts"]);
+    expect(readers.map(({ path }) => path)).toEqual(["lib/env.ts"]);
   });
 
   it("only the command line's host and the library's door ask where the process works and in which environment", () => {
@@ -191,9 +176,9 @@ describe("one door each", () => {
     expect(readers.map(({ path }) => path).toSorted()).toEqual([
       "batch/open-batch.ts",
       "cli/host.ts",
-      "config/current-directory.ts",
+      "lib/current-directory.ts",
       // The defaults of `readEnvironment` itself.
-      "config/env.ts",
+      "lib/env.ts",
       "sandbox/create-sandbox.ts",
       // A program for the sandbox, as text.
       "tools/repl/kernel-source.ts",
@@ -224,6 +209,15 @@ describe("a limit that is held weakly", () => {
     expect(users.map(({ path }) => path)).toEqual([]);
   });
 });
+
+/** What these files import of src. */
+function targetsOf(some: readonly SourceFile[]): { path: string; target: string }[] {
+  return some.flatMap(({ path, imports }) =>
+    imports
+      .filter((name) => name.startsWith("."))
+      .map((name) => ({ path, target: join(dirname(path), name.replace(/\.js$/, ".ts")) })),
+  );
+}
 
 function filesOf(folder: string): SourceFile[] {
   return files.filter((file) => file.folder === folder);
@@ -286,28 +280,6 @@ it("the check sees the files it is about", () => {
   expect([...graph.values()].flat().length).toBeGreaterThan(1000);
   expect([...graph.values()].flat().filter((path) => path.endsWith(".tsx"))).not.toEqual([]);
   expect(relative(source, join(source, "cli/main.ts"))).toBe("cli/main.ts");
-});
-
-describe("rooms that can be overlooked", () => {
-  const rooms = new Map<string, string[]>();
-  for (const { path } of files) rooms.set(dirname(path), [...(rooms.get(dirname(path)) ?? []), path]);
-
-  it("no folder has more than fifteen files", () => {
-    const full = [...rooms].filter(([, inside]) => inside.length > 15);
-    expect(full.map(([folder, { length }]) => `${folder}: ${length}`)).toEqual([]);
-  });
-
-  it("every folder says what it is for, in a few lines", () => {
-    const readmes = [...rooms.keys()]
-      .filter((folder) => folder !== ".")
-      .map((folder) => ({ folder, file: join(source, folder, "README.md") }));
-    expect(readmes.filter(({ file }) => !existsSync(file)).map(({ folder }) => folder)).toEqual([]);
-    for (const { folder, file } of readmes) {
-      const [title = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");
-      expect(title, folder).toMatch(/^# /);
-      expect(rest.join("").length, folder).toBeGreaterThan(40);
-    }
-  });
 });
 
 describe("scripts that use what was compiled", () => {

@@ -59,7 +59,8 @@ beforeAll(async () => {
   place = await mkdtemp(join(tmpdir(), "brig-selection-"));
   for (const folder of ["executed", "gate", "setup", "mutate"])
     await cp(join(root, "scripts", folder), join(place, "scripts", folder), { recursive: true });
-  await cp(join(root, "scripts/gate.mjs"), join(place, "scripts/gate.mjs"));
+  for (const file of ["doors.js", "gate.mjs"])
+    await cp(join(root, "scripts", file), join(place, "scripts", file));
   await symlink(join(root, "node_modules"), join(place, "node_modules"));
   await write({ ...project, ".gitignore": "node_modules\n", "package.json": '{"type":"module"}' });
   await git("init", "-q");
@@ -77,12 +78,13 @@ afterAll(() => rm(place, { recursive: true }));
 /** What the check would run after this change, and what it prints of it. */
 async function selected(change: Record<string, string | null>, argv: string[] = []) {
   onTestFinished(async () => {
-    await git("checkout", "-q", ".");
+    await git("reset", "-q", "--hard");
     await git("clean", "-qfd");
   });
   for (const [file, text] of Object.entries(change))
     if (text === null) await rm(join(place, file));
     else await write({ [file]: text });
+  await git("add", "-A");
   const { stdout } = await execa("node", ["scripts/gate.mjs", "--list", ...argv], { cwd: place });
   const found = ["always", "first", "second", "third"].filter((name) =>
     new RegExp(`[(, ](?:docker|e2e)/${name}[,)]`).test(stdout),
@@ -101,6 +103,11 @@ describe("a check runs the tests that prove a promise, and", () => {
     ["all that execute it", { "src/a.ts": source.replace("b()", "d()") }, ["first", "second", "third"]],
     ["none but those known in part after a comment", { "src/a.ts": `// new\n${source}` }, ["third"]],
     ["all that execute a file that is gone", { "src/a.ts": null }, ["first", "second", "third"]],
+    [
+      "those that execute a line that has changed in a file that has moved",
+      { "src/a.ts": null, "src/part/a.ts": source.replace("c()", "d()") },
+      ["second", "third"],
+    ],
     ["a test that has changed", { "test/e2e/second.test.ts": "// other" }, ["second"]],
     ["who loads what has changed of the tests' own", { "test/support/deeper.ts": "1;" }, ["first"]],
     ["who names a program that has changed", { "test/fixtures/tool.sh": "true" }, ["second"]],

@@ -24,7 +24,13 @@ async function check(files: Record<string, string>, scripts: Record<string, stri
   onTestFinished(() => rm(place, { recursive: true }));
   for (const name of ["executed", "gate", "mutate", "setup"])
     await cp(join(root, "scripts", name), join(place, "scripts", name), { recursive: true });
-  for (const name of ["scripts/gate.mjs", ".ci/results.mjs", ".ci/still-running.mjs", "test/reporter.mjs"]) {
+  for (const name of [
+    "scripts/gate.mjs",
+    "scripts/doors.js",
+    ".ci/results.mjs",
+    ".ci/still-running.mjs",
+    "test/reporter.mjs",
+  ]) {
     await mkdir(join(place, dirname(name)), { recursive: true });
     await cp(join(root, name), join(place, name));
   }
