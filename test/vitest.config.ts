@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+// @ts-expect-error -- a plain script without types
 import { throughDoors } from "../scripts/doors.js";
 import { deep, ofTheRunner, ofTools, shortOtherwise, slow } from "./projects.js";
 

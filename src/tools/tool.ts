@@ -201,4 +201,3 @@ export interface WebSearchSpec {
   external_web_access: boolean;
 }
 
-export type { JsonSchema } from "./json-schema.js";

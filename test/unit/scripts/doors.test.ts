@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+// @ts-expect-error -- a plain script without types
 import { lookThrough, readDoor, throughDoors } from "../../../scripts/doors.js";
 
 const file = fileURLToPath(new URL("../../../src/cli/any-command.ts", import.meta.url));
