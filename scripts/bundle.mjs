@@ -47,7 +47,7 @@ const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 8,
   },
   { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
@@ -66,19 +66,19 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|output\/|policy\/(?:approval-|command-safety\/|egress\/|file\/|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/))/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|command-safety\/|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|docker\/|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|output\/|policy\/|settings\/checked-limits|sweep)/,
+    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.
   {
     name: "network",
-    test: /\/src\/sandbox\/(?:egress\/(?!addresses|canaries\/|inspection|requests\/|secrets\/|tls\/)|network\/(?!egress\/(?!sandbox-egress|denial-notes)))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
+    test: /\/src\/sandbox\/(?:egress\/(?!addresses|canaries\/|inspection|read-request|secrets\/|tls\/)|network\/(?!egress\/(?!sandbox-egress)))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
     priority: 2,
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
@@ -86,7 +86,7 @@ const groups = [
   // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
   {
     name: "inspection",
-    test: /\/src\/sandbox\/(?:egress\/(?:canaries\/|inspection|requests\/|secrets\/|tls\/)|network\/egress\/(?:hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
+    test: /\/src\/sandbox\/(?:egress\/(?:canaries\/|inspection|read-request|secrets\/|tls\/)|network\/egress\/(?:plant-canary|policy-egress|read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
     priority: 0,
   },
   // The queue's storage and secrets of AWS need it, and neither needs the other.

@@ -14,7 +14,7 @@ const excludedPaths = ["doc", "groff", "info", "linda", "lintian", "locale", "ma
 
 /** Returns the name of a Debian image for brig's images: one that the engine has or can pull, or else one that is built here. */
 export async function provideDebian(engine, { arch, onProgress = () => undefined, signal }) {
-  const { ownDebian, provideParent } = await import("../../dist/sandbox/images/parent.js");
+  const { ownDebian, provideParent } = await import("../../dist/sandbox/images/ensure.js");
   try {
     return await provideParent(engine, { arch, onProgress, signal });
   } catch (error) {

@@ -18,22 +18,21 @@ export { QuestionQueue } from "./approvals/question-queue.js";
 export type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
 export type { AgentRoleConfig } from "./config/agents-schema.js";
 export { rolesIn } from "./config/agents-schema.js";
+export { readRoleFile } from "./config/config-file.js";
 export type { Config, McpServerConfig } from "./config/config-schema.js";
 export { DEFAULT_MODEL } from "./config/config-schema.js";
-export type { KeyPath } from "./config/file/key-path.js";
-export { formatKey, KEY_PATTERN, parseKey } from "./config/file/key-path.js";
-export { readRoleFile } from "./config/file/role-file.js";
-export { parseToml } from "./config/file/toml-document.js";
-export { keyLines } from "./config/file/toml-lines.js";
-export { ProjectHosts } from "./config/hosts/project-hosts.js";
+export type { KeyPath } from "./config/key-path.js";
+export { formatKey, KEY_PATTERN, parseKey } from "./config/key-path.js";
 export type { McpServerInput } from "./config/mcp-servers-schema.js";
 export { parseMcpServers } from "./config/mcp-servers-schema.js";
+export { ProjectHosts } from "./config/project-hosts.js";
 export type { DescribedValue } from "./config/settings/describe-config.js";
 export { describeConfig } from "./config/settings/describe-config.js";
 export type { ConfigChoice, LoadedConfig } from "./config/settings/load-config.js";
 export { configFiles, loadConfig } from "./config/settings/load-config.js";
 export { describeSource } from "./config/settings/sources.js";
 export { commandVariables } from "./config/shell-environment.js";
+export { keyLines, parseToml } from "./config/toml-document.js";
 export type { ContextOptions } from "./context/context-messages.js";
 export { readInstructionsFile } from "./context/instructions-file.js";
 export type { ProjectDocsOptions } from "./context/project-docs.js";
@@ -98,17 +97,10 @@ export { isSame, replaySession, workDirectory } from "./replay/replay-session.js
 export { readStructuredOutput } from "./replay/structured-output.js";
 export type { AgentResult, RunAgentOptions } from "./run-agent.js";
 export { runAgent } from "./run-agent.js";
-export { atifDocument } from "./session/export/session-atif.js";
-export type { ForkedSession } from "./session/fork/session-fork.js";
-export { forkSession } from "./session/fork/session-fork.js";
-export type { ChangingStep } from "./session/read/changing-steps.js";
-export { changingSteps } from "./session/read/changing-steps.js";
-export type { RecordedState, RecordedWorkspace } from "./session/read/recorded-workspace.js";
-export { WorkspaceReading } from "./session/read/recorded-workspace.js";
-export { egressOf } from "./session/read/session-egress.js";
-export { agentsOf } from "./session/read/session-family.js";
+export { atifDocument } from "./session/export-atif.js";
 export type { SessionFileEntry, SessionSummary } from "./session/read/session-index.js";
 export {
+  agentsOf,
   findLastSession,
   findSession,
   findSessionFiles,
@@ -117,20 +109,42 @@ export {
 } from "./session/read/session-index.js";
 export type { ReadRecord, SessionLine, SessionMeta, TurnSettings } from "./session/read/session-lines.js";
 export { readSessionLines } from "./session/read/session-lines.js";
-export type { SessionProof } from "./session/read/session-proofs.js";
-export { proofsOf } from "./session/read/session-proofs.js";
-export type { RecordedSession } from "./session/read/session-reader.js";
-export { describeDamage, isPrompt, loadSession } from "./session/read/session-reader.js";
-export type { AgentStep, MessageStep, SessionStep, StepCall } from "./session/read/session-steps.js";
-export { stepsOf } from "./session/read/session-steps.js";
+export type {
+  RecordedSession,
+  RecordedState,
+  RecordedWorkspace,
+  SessionProof,
+} from "./session/read/session-reader.js";
+export {
+  describeDamage,
+  egressOf,
+  isPrompt,
+  loadSession,
+  proofsOf,
+  WorkspaceReading,
+} from "./session/read/session-reader.js";
+export type {
+  AgentStep,
+  ChangingStep,
+  MessageStep,
+  SessionStep,
+  StepCall,
+} from "./session/read/session-steps.js";
+export { changingSteps, stepsOf } from "./session/read/session-steps.js";
 export type { ReceiptFinding, SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
 export { Receipts } from "./session/receipts.js";
 export type { PointChange, SessionRestorePoint, UndoneChanges } from "./session/restore-point.js";
+export type { ForkedSession } from "./session/session-fork.js";
+export { forkSession } from "./session/session-fork.js";
 export type { SentContext, SessionSetting } from "./session/setting.js";
 export { wireDisk } from "./session/write/cause-records.js";
 export type { SessionFileOptions, SessionLog, SessionRecord } from "./session/write/session-file.js";
-export { continueSessionFile, noSessionLog, openSessionFile } from "./session/write/session-file.js";
-export { lockSessionFile } from "./session/write/session-lock.js";
+export {
+  continueSessionFile,
+  lockSessionFile,
+  noSessionLog,
+  openSessionFile,
+} from "./session/write/session-file.js";
 export { sandboxPolicy } from "./session/write/session-records.js";
 export type { McpSession } from "./session-servers.js";
 export type { EndedSetup, SessionSetup } from "./setup/setup-options.js";

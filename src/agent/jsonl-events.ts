@@ -4,7 +4,7 @@ import type { FileChange, McpCallEnd, McpCallStart, PlanStep } from "../tools/in
 import { shellQuote } from "../tools/index.js";
 import { AgentJson } from "./agents/agent-json.js";
 import { wireCauses, wireDisk } from "./session/write/cause-records.js";
-import { wireEntry } from "./session/write/egress-records.js";
+import { wireEntry } from "./session/write/session-records.js";
 import type { AgentEvent } from "./turn/events.js";
 import type { JsonEvent } from "./turn/json-event.js";
 import type { WebSearch } from "./turn/web-search-event.js";

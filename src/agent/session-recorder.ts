@@ -8,15 +8,15 @@ import type { ResponseItem } from "./model/items.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "./session/read/session-tree.js";
 import { Receipts } from "./session/receipts.js";
 import type { SessionSetting } from "./session/setting.js";
-import { egressRecord } from "./session/write/egress-records.js";
 import {
   type AgentOrigin,
+  egressRecord,
   receiptRecord,
   responseItem,
   sandboxRecord,
   sessionMeta,
+  setupRecord,
 } from "./session/write/session-records.js";
-import { setupRecord } from "./session/write/setup-record.js";
 import type { SessionSandbox } from "./session-sandbox.js";
 import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";

@@ -7,17 +7,13 @@ import type { BatchAgent, RunBatchOptions, RunBatchResult } from "./run-batch-op
 import { runTasks } from "./run-tasks.js";
 import { requireRoomFor } from "./runs/admission/attempt-admission.js";
 import type { AttemptAgent } from "./runs/agents/attempt-agent.js";
-import { commandAgent } from "./runs/agents/command-agent.js";
+import { commandAgent, nopAgent, oracleAgent } from "./runs/agents/command-agent.js";
 import { modelAgent } from "./runs/agents/model-agent.js";
-import { nopAgent } from "./runs/agents/nop-agent.js";
-import { oracleAgent } from "./runs/agents/oracle-agent.js";
-import type { BatchSettings } from "./runs/batch/batch-settings.js";
+import { type BatchSettings, retryPolicy } from "./runs/batch/batch-settings.js";
 import { refuseUnsupportedTasks } from "./runs/batch/container-runner.js";
-import { readSelected } from "./runs/batch/read-selected.js";
-import { retryPolicy } from "./runs/batch/retries.js";
+import { readSelected } from "./runs/batch/select-tasks.js";
+import { refuseUnbuildable, wantedImages } from "./runs/images/build-plan.js";
 import { openTaskImages } from "./runs/images/open-task-images.js";
-import { refuseUnbuildable } from "./runs/images/unbuildable.js";
-import { wantedImages } from "./runs/images/wanted-images.js";
 import type { Task } from "./tasks/task.js";
 
 /** See `runBatch`. */

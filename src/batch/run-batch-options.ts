@@ -1,9 +1,9 @@
 import type { ModelClient } from "../agent/index.js";
-import type { Summary } from "./report/summary/summary.js";
-import type { CostOf } from "./runs/agents/budgeted-model.js";
+import type { Summary } from "./report/summary.js";
+import type { CostOf } from "./runs/agents/model-agent.js";
 import type { AttemptLimits } from "./runs/attempt/attempt.js";
+import type { RunLimits } from "./runs/batch/attempt-schedule.js";
 import type { BatchListener, BatchStop } from "./runs/batch/batch-events.js";
-import type { RunLimits } from "./runs/batch/run-budget.js";
 import type { TaskSelection } from "./runs/batch/select-tasks.js";
 import type { AttemptOutcome } from "./runs/results/attempt-outcome.js";
 import type { AttemptFailure } from "./runs/results/attempt-result.js";

@@ -3,16 +3,15 @@ import { BrigError } from "../errors.js";
 import type { Environment } from "../lib/env.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { fullDiskOfBrig } from "../lib/files/full-disk.js";
-import { randomNumbers, shuffled } from "../lib/random/random-numbers.js";
+import { randomNumbers, shuffled } from "../lib/random-numbers.js";
 import type { Engine } from "../sandbox/index.js";
-import { writeReports } from "./report/files/write-reports.js";
-import type { Summary } from "./report/summary/summary.js";
+import type { Summary } from "./report/summary.js";
+import { writeReports } from "./report/write-reports.js";
 import { openAttemptAdmission } from "./runs/admission/attempt-admission.js";
 import type { AttemptAgent } from "./runs/agents/attempt-agent.js";
 import type { AttemptLimits } from "./runs/attempt/attempt.js";
-import type { BatchSettings } from "./runs/batch/batch-settings.js";
+import { type BatchSettings, type RetryPolicy, retryWaitMs } from "./runs/batch/batch-settings.js";
 import { containerRunner } from "./runs/batch/container-runner.js";
-import { type RetryPolicy, retryWaitMs } from "./runs/batch/retries.js";
 import {
   type AttemptRunner,
   type BatchOptions,

@@ -13,7 +13,7 @@ import {
 import type { SandboxPlan } from "./plan/plan.js";
 import { describeNetwork, type NetworkScope } from "./policy/network.js";
 import { diagnoseContainer, type Symptoms } from "./process/container-diagnosis.js";
-import { requireAsRequested } from "./proof/compare-created.js";
+import { requireAsRequested } from "./proof/compare-authority.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
   hasEnded,

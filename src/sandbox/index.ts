@@ -3,14 +3,11 @@
 
 export type { AttackedPolicy } from "./attack/attack.js";
 export { attack } from "./attack/attack.js";
-export { attemptGroups } from "./attack/attempts/all-attempts.js";
+export { attemptGroups } from "./attack/attempts.js";
 export type { Judgement, Verdict } from "./attack/judge.js";
-export type { SecondSandbox } from "./beside/open-beside.js";
-export { openBeside } from "./beside/open-beside.js";
-export { removeLeftQuarantines } from "./branch/quarantine.js";
-export { isRefusedByGit } from "./changes/patch/git-names.js";
-export type { PatchSide } from "./changes/patch/unified-text.js";
-export { unifiedText } from "./changes/patch/unified-text.js";
+export { removeLeftQuarantines } from "./branch/arrival.js";
+export type { PatchSide } from "./changes/patch.js";
+export { isRefusedByGit, unifiedText } from "./changes/patch.js";
 export { applyKept, openFromSnapshot, undoKilledApplies } from "./changes/sandbox-changes.js";
 export type {
   ApplyOptions,
@@ -30,7 +27,7 @@ export type {
   WorkspaceDiff,
 } from "./changes/workspace-change.js";
 export { INITIAL_CREDIT } from "./channel/protocol.js";
-export { diagnoseRuntimes } from "./diagnose-runtimes.js";
+export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
 export { readTar, streamTar } from "./docker/calls/tar.js";
 export { connectEngine } from "./docker/connect.js";
@@ -51,18 +48,24 @@ export type {
   ImageSummary,
 } from "./docker/engine-types.js";
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
-export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
-export type { EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./egress/attempt.js";
+export type {
+  AskAboutHost,
+  AskedHost,
+  EgressAttempt,
+  EgressOutcome,
+  EgressPhase,
+  EgressWay,
+  HostAnswer,
+} from "./egress/attempt.js";
 export { ownAddresses } from "./egress/dial.js";
 export type { ConnectionOwner } from "./egress/inside-network.js";
 export type { EgressEntry } from "./egress/log/egress-entry.js";
 export { EgressLog, mergedEntries } from "./egress/log/egress-log.js";
 export type { Proposal } from "./egress/log/propose-hosts.js";
 export { proposeHosts } from "./egress/log/propose-hosts.js";
-export type { AddressScope } from "./egress/rules/address-scope.js";
-export { scopeOf } from "./egress/rules/address-scope.js";
-export type { Denial } from "./egress/rules/denial.js";
-export type { SigningProblem } from "./egress/rules/signing-problem.js";
+export type { Denial, SigningProblem } from "./egress/rules/denial.js";
+export type { AddressScope } from "./egress/rules/target.js";
+export { scopeOf } from "./egress/rules/target.js";
 export { SecretMask } from "./egress/secrets/secret-mask.js";
 export type { ImageName } from "./images/definition.js";
 export { imageDefinitions } from "./images/definition.js";
@@ -71,23 +74,29 @@ export { ensureImages } from "./images/ensure.js";
 export { findImage, findImages } from "./images/find-image.js";
 export { listImages } from "./images/list.js";
 export { isLocked, lockDirectory, withLock } from "./images/lock.js";
-export { homeId, homeLabel } from "./images/marks/home-label.js";
-export type { UnfinishedLabel } from "./images/marks/unfinished.js";
+export type { PrunedObject, PruneReport } from "./images/prune.js";
+export { pruneImages } from "./images/prune.js";
+export {
+  ensureToolboxVolume,
+  homeId,
+  homeLabel,
+  toolboxLabel,
+  volumeContainer,
+} from "./images/toolbox-volume.js";
+export type { UnfinishedLabel } from "./images/unfinished.js";
 export {
   finishedLabels,
   removeUnfinished,
   unfinishedImages,
   unfinishedInstruction,
-} from "./images/marks/unfinished.js";
-export type { PrunedObject, PruneReport } from "./images/prune.js";
-export { pruneImages } from "./images/prune.js";
-export { ensureToolboxVolume, toolboxLabel } from "./images/toolbox-volume.js";
-export { volumeContainer } from "./images/volume-container.js";
+} from "./images/unfinished.js";
 export { LABELS, sessionLabels } from "./labels.js";
 export type { EgressInForce } from "./network/egress/in-force.js";
 export { readableSecrets } from "./network/egress/read-egress.js";
 export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
 export { openPorts, recordPort } from "./network/port-records.js";
+export type { SecondSandbox } from "./open-beside.js";
+export { openBeside } from "./open-beside.js";
 export type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
 export { closeFirst, openSandbox } from "./open-sandbox.js";
 export type { CallCause, FullPlace } from "./output/call-cause.js";
@@ -95,11 +104,10 @@ export { causeSentences } from "./output/call-cause.js";
 export type { CapturedOutput } from "./output/captured-output.js";
 export { captured, countLines, keptBytes, renderOutput, total } from "./output/captured-output.js";
 export { clipped, cutText, textEnd } from "./output/cut-text.js";
-export { HeadAndTail } from "./output/head-and-tail.js";
 export type { LineFold } from "./output/line-fold.js";
 export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";
-export { KEPT_OUTPUT_BYTES, OutputCapture } from "./output/output-capture.js";
-export type { OutputPart } from "./output/output-part.js";
+export type { OutputPart } from "./output/output-capture.js";
+export { HeadAndTail, KEPT_OUTPUT_BYTES, OutputCapture } from "./output/output-capture.js";
 export type { TruncationPolicy } from "./output/truncation.js";
 export {
   BYTES_PER_TOKEN,
@@ -111,12 +119,11 @@ export {
   truncateText,
   truncateWithLineCount,
 } from "./output/truncation.js";
-export { diagnoseOverlay } from "./overlay/diagnose-overlay.js";
 export { treeLabel } from "./overlay/tree-volumes.js";
 export { commandEnvironment } from "./plan/image-settings.js";
 export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
-export { refuseUnknownRuntime } from "./plan/unknown-runtime.js";
+export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
 export type {
   RestorePoint,
   RestorePointChange,
@@ -143,11 +150,10 @@ export {
 export type { CommandPrefix } from "./policy/command-safety/command-prefix.js";
 export { canonicalCommand, isCovered, prefixToOffer } from "./policy/command-safety/command-prefix.js";
 export { riskOf } from "./policy/command-safety/command-risk.js";
-export type { EgressSettings } from "./policy/egress/egress-schema.js";
-export { egressSchema } from "./policy/egress/egress-schema.js";
-export type { HostPattern, PatternParse } from "./policy/hosts/host-pattern.js";
-export { HOST_NAME, normalPattern, patternsOf } from "./policy/hosts/host-pattern.js";
-export { PUBLIC } from "./policy/hosts/host-presets.js";
+export type { EgressSettings } from "./policy/egress-schema.js";
+export { egressSchema } from "./policy/egress-schema.js";
+export type { HostPattern, PatternParse } from "./policy/hosts.js";
+export { HOST_NAME, normalPattern, PUBLIC, patternsOf } from "./policy/hosts.js";
 export { LIMIT_BOUNDS } from "./policy/limit-bounds.js";
 export { loadPolicy, readPolicyFile, readPolicyText } from "./policy/load-policy.js";
 export type { SandboxMode } from "./policy/modes.js";
@@ -163,8 +169,8 @@ export type { SessionAuthority } from "./policy/session-authority.js";
 export { excessOver } from "./policy/session-authority.js";
 export type { Strictness } from "./policy/strictness.js";
 export { compareApprovals, compareModes, compareNetworks, isNoLooser } from "./policy/strictness.js";
-export { createPool } from "./pool/pool.js";
-export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool/pool-options.js";
+export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool.js";
+export { createPool } from "./pool.js";
 export { threadWaits } from "./process/thread-waits.js";
 export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
 export type { Assertion, Difference } from "./proof/difference.js";
@@ -220,17 +226,16 @@ export type { SandboxSettings } from "./settings/sandbox-settings.js";
 export { hasAllowList } from "./setup/has-allow-list.js";
 export type { SetupEnd } from "./setup/run-setup.js";
 export { runSetup, setupFailure } from "./setup/run-setup.js";
-export { removeOldSnapshots, removeUnfinishedContents } from "./snapshots/old-snapshots.js";
-export type { PointHead } from "./snapshots/point-lines.js";
-export { readRescues } from "./snapshots/rescued.js";
+export type { PointHead } from "./snapshots/point-log.js";
+export { readRescues, removeOldSnapshots, removeUnfinishedContents } from "./snapshots/rescued.js";
 export {
   describeSnapshot,
   listSnapshots,
   openSnapshot,
   removeUnfinishedSnapshots,
 } from "./snapshots/snapshot-store.js";
-export type { StoppedSandbox, StoppedSandboxFiles } from "./stopped/stopped-sandbox.js";
-export { stopSandbox } from "./stopped/stopped-sandbox.js";
+export type { StoppedSandbox, StoppedSandboxFiles } from "./stopped-sandbox.js";
+export { stopSandbox } from "./stopped-sandbox.js";
 export type { SweepReport, SweepVerdict, SweptObject } from "./sweep.js";
 export { REMOVABLE, sweep } from "./sweep.js";
 export { holeBytes } from "./tree/hole-bytes.js";

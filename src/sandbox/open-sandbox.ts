@@ -1,8 +1,10 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
+import { Gate } from "../lib/time/gate.js";
+import { pause } from "../lib/time/pause.js";
 import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
 import { TOKEN_BYTES } from "./channel/protocol.js";
@@ -10,13 +12,12 @@ import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import type { Engine, ImageSummary } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
-import type { UpstreamProxy } from "./egress/upstream/read-upstream.js";
+import type { UpstreamProxy } from "./egress/read-upstream.js";
 import { prepareToolbox, requireToolbox } from "./images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "./images/toolbox-volume.js";
 import { sessionLabels } from "./labels.js";
 import { coverListeners, type KnownListeners } from "./listeners/cover-listeners.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
-import { upstreamOf } from "./network/egress/upstream-of.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
@@ -32,7 +33,7 @@ import type { SandboxOptions } from "./sandbox-options.js";
 import { reclaimPlaceholders, type SandboxAbout } from "./sandbox-records.js";
 import { aboutSandbox, hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
-import { queueStart } from "./start-queue.js";
+import { hasAllowList } from "./setup/has-allow-list.js";
 import { tellNotices, type Warn, warner } from "./warnings.js";
 
 /** A started, proved and connected sandbox, before anybody uses it. */
@@ -167,7 +168,7 @@ async function withTree(
   try {
     const tree = await shared.open({ ...start, plan, warn });
     const opened = await open(tree);
-    const { undoLeftApplies } = await import("./changes/apply/left-applies.js");
+    const { undoLeftApplies } = await import("./changes/apply-records.js");
     await undoLeftApplies(tree, settings.environment.brigHome).catch(warn);
     const release: OpenedSandbox["release"] = async (how) => {
       await opened.release(how);
@@ -292,4 +293,70 @@ async function makePlan(
     host,
   });
   return await coverListeners(plan, host);
+}
+
+/** More at once would only make the first start as slow as the last: the engine is at its limit. */
+const AT_ONCE_FOR_EACH_CORE = 2;
+
+/** The time after which the next sandbox may close too, so that an engine that does not answer blocks nobody. */
+const LONGEST_TURN_MS = 1_000;
+
+/** The gates by direction and engine address, since a program may connect to an engine several times. */
+const gates = new Map<string, Gate>();
+
+interface StartLimit {
+  /** The number of sandboxes that this process may start at a time on the engine. Default: twice the cores. */
+  maxStartsAtOnce?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Starts a sandbox once fewer than the limit are being started on this engine. */
+async function queueStart<T>(
+  endpoint: string,
+  { maxStartsAtOnce = AT_ONCE_FOR_EACH_CORE * availableParallelism(), signal }: StartLimit,
+  start: () => Promise<T>,
+): Promise<T> {
+  return await pass(`start ${endpoint}`, start, { width: Math.max(1, maxStartsAtOnce), signal });
+}
+
+/**
+ * Closes a sandbox once few others are being closed on this engine. Many containers that end at once would
+ * keep this process off the processors for a quarter of a second, and none would be gone sooner.
+ */
+export async function queueClose<T>(endpoint: string, close: () => Promise<T>): Promise<T> {
+  const turn = async () => {
+    const closing = close();
+    const isOver = new AbortController();
+    const longest = pause(LONGEST_TURN_MS, isOver.signal).catch(() => undefined);
+    await Promise.race([closing.catch(() => undefined), longest]);
+    isOver.abort();
+    // An object, because returning the promise itself would await it here.
+    return { closing };
+  };
+  const width = AT_ONCE_FOR_EACH_CORE * availableParallelism();
+  return await (await pass(`close ${endpoint}`, turn, { width })).closing;
+}
+
+async function pass<T>(
+  name: string,
+  run: () => Promise<T>,
+  limit: { width: number; signal?: AbortSignal | undefined },
+): Promise<T> {
+  const gate = gates.get(name) ?? new Gate();
+  gates.set(name, gate);
+  try {
+    return await gate.pass(run, limit);
+  } finally {
+    if (gate.isIdle) gates.delete(name);
+  }
+}
+
+/** The proxy between this machine and the internet; null if none is set, or no allow-list needs it. Error: `usage.invalid`. */
+async function upstreamOf(
+  { environment, policy, setup }: Pick<SandboxSettings, "environment" | "policy" | "setup">,
+  { egressProxy = environment.egressProxy }: Pick<SandboxOptions, "egressProxy">,
+): Promise<UpstreamProxy | null> {
+  if (egressProxy === undefined || !hasAllowList(policy.policy.network, setup)) return null;
+  const { readUpstream } = await import("./egress/read-upstream.js");
+  return readUpstream(egressProxy, environment.variables);
 }

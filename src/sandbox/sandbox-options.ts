@@ -2,7 +2,7 @@ import type { BrigError } from "../errors.js";
 import type { Snapshot } from "./changes/workspace-change.js";
 import type { EngineConnection } from "./docker/engine-types.js";
 import type { EgressAttempt } from "./egress/attempt.js";
-import type { EgressSettings } from "./policy/egress/egress-schema.js";
+import type { EgressSettings } from "./policy/egress-schema.js";
 import type { SandboxMode } from "./policy/modes.js";
 import type { SandboxLimits } from "./policy/policy.js";
 

@@ -6,7 +6,7 @@ import type { EngineConnection } from "./docker/engine-types.js";
 import { sandboxFiles } from "./files/files.js";
 import type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
 import { setNetwork, watchEgress } from "./network/egress/set-network.js";
-import { closeFirst, type OpenedSandbox } from "./open-sandbox.js";
+import { closeFirst, type OpenedSandbox, queueClose } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 import { closedByCaller, stuckTree } from "./process/ended-errors.js";
@@ -21,7 +21,6 @@ import * as known from "./sandbox-option-names.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 import type * as ports from "./sandbox-types.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
-import { queueClose } from "./start-queue.js";
 
 let construct: (opened: OpenedSandbox) => Sandbox;
 let openedIn: (sandbox: Sandbox) => OpenedSandbox;

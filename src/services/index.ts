@@ -32,16 +32,18 @@ export type {
   RemoteSandbox,
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
-export type { ServedClient } from "./serve/http/guard.js";
 export { MemoryBudget } from "./serve/http/memory-budget.js";
+export type { ServedClient } from "./serve/http/serve-http.js";
 export { serveHttp } from "./serve/http/serve-http.js";
 export type { ServiceOptions } from "./serve/service-calls.js";
 export { openService } from "./serve/service-calls.js";
-export type { Episode, EpisodeOptions, ServiceHealth } from "./serve/wire/episode-schemas.js";
 export { openApiDescription } from "./serve/wire/openapi.js";
 export type {
+  Episode,
+  EpisodeOptions,
   RemoteExecRecord,
   RemoteExit,
   RemoteSandboxOptions,
   RemoteSandboxRecord,
-} from "./serve/wire/sandbox-schemas.js";
+  ServiceHealth,
+} from "./serve/wire/schemas.js";

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ObjectStore, StoredFile } from "../../src/batch/queue/store/object-store.js";
+import type { ObjectStore, StoredFile } from "../../src/batch/queue/store.js";
 import { temporaryFolder } from "../support/batch-runs.js";
 
 /** What every store promises. */

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect } from "vitest";
 import { readTar, streamTar } from "../../src/sandbox/docker/calls/tar.js";
-import { stopSandbox } from "../../src/sandbox/stopped/stopped-sandbox.js";
+import { stopSandbox } from "../../src/sandbox/stopped-sandbox.js";
 import { testEngine } from "../support/engine.js";
 import { sandboxTest } from "../support/sandbox.js";
 import { openBare } from "../support/task-attempts.js";

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
-import { volumeContainer } from "../../src/sandbox/images/volume-container.js";
+import { volumeContainer } from "../../src/sandbox/images/toolbox-volume.js";
 import { cacheLabel, cacheVolumeName, ensureCacheVolume } from "../../src/sandbox/volumes/cache-volume.js";
 import { testEngine } from "../support/engine.js";
 import { testLabels } from "../support/test-run.js";

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../src/sandbox/policy/approval-policy.js";
-import { isKnownSafe } from "../../src/sandbox/policy/command-safety/safe-commands.js";
+import { isKnownSafe } from "../../src/sandbox/policy/command-safety/command-risk.js";
 import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { type ApprovalPlay, playApprovals } from "../support/approvals.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";

@@ -13,7 +13,7 @@ import { readHostProcesses } from "../../src/lib/owner.js";
 import { packageRoot } from "../../src/package-root.js";
 import { connectEngine } from "../../src/sandbox/docker/connect.js";
 import { memoryLabel } from "../../src/sandbox/docker/podman/memory-volumes.js";
-import { volumeContainer } from "../../src/sandbox/images/volume-container.js";
+import { volumeContainer } from "../../src/sandbox/images/toolbox-volume.js";
 import { readRecords } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
 import { faultyEngine, once as onFirst } from "../support/faulty-engine.js";

@@ -1,8 +1,7 @@
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openHostTargets } from "../../src/sandbox/attack/host-targets.js";
-import { openWeakTwin } from "../../src/sandbox/attack/weak-twin.js";
+import { openHostTargets, openWeakTwin } from "../../src/sandbox/attack/weak-twin.js";
 import { diagnose } from "../../src/sandbox/docker/diagnosis/diagnose.js";
 import { isRootless } from "../../src/sandbox/docker/rootless.js";
 import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";

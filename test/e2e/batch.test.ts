@@ -2,7 +2,7 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { summarySchema } from "../../src/batch/report/summary/summary.js";
+import { summarySchema } from "../../src/batch/report/summary.js";
 import { packageRoot } from "../../src/package-root.js";
 import { brig, containersOf } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";

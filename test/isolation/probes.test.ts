@@ -1,12 +1,16 @@
 import { chmod, chown, copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { allAttempts } from "../../src/sandbox/attack/attempts/all-attempts.js";
-import { controlSucceeded, isRefused } from "../../src/sandbox/attack/attempts/attempt.js";
-import { permissionFor } from "../../src/sandbox/attack/attempts/permissions.js";
-import { type HostTargets, openHostTargets } from "../../src/sandbox/attack/host-targets.js";
-import { type Outcomes, parseOutcomes } from "../../src/sandbox/attack/outcomes.js";
-import { openWeakTwin, type WeakTwin } from "../../src/sandbox/attack/weak-twin.js";
+import { controlSucceeded, isRefused, permissionFor } from "../../src/sandbox/attack/attempt.js";
+import { allAttempts } from "../../src/sandbox/attack/attempts.js";
+import {
+  type HostTargets,
+  type Outcomes,
+  openHostTargets,
+  openWeakTwin,
+  parseOutcomes,
+  type WeakTwin,
+} from "../../src/sandbox/attack/weak-twin.js";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";
 import { loadPolicy } from "../../src/sandbox/policy/load-policy.js";

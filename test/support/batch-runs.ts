@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { BatchEvent } from "../../src/batch/runs/batch/batch-events.js";
-import { retryPolicy } from "../../src/batch/runs/batch/retries.js";
+import { retryPolicy } from "../../src/batch/runs/batch/batch-settings.js";
 import type { BatchOptions } from "../../src/batch/runs/batch/run-batch.js";
 import { playedRunner, playedSettings, playedTasks } from "./played-attempts.js";
 

@@ -3,8 +3,13 @@ import { lstat, readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { sandboxFiles } from "../../src/sandbox/files/files.js";
 import type { CommandContext } from "../../src/sandbox/process/start-command.js";
-import type { TreeRecord } from "../../src/sandbox/tree/commit-records.js";
-import { type CommitStage, makeStage, newStage, stagedPath } from "../../src/sandbox/tree/commit-stage.js";
+import {
+  type CommitStage,
+  makeStage,
+  newStage,
+  stagedPath,
+  type TreeRecord,
+} from "../../src/sandbox/tree/tree-commit.js";
 
 /** A new stage in the target with these contents, numbered from 0. */
 export async function stageWith(

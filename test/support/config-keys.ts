@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { configSchema } from "../../src/agent/config/config-schema.js";
-import { notesOf, unwrapped } from "../../src/agent/config/settings/schema-words.js";
+import { notesOf, unwrapped } from "../../src/agent/config/wrong-value.js";
 
 export interface ConfigKey {
   /** Dotted; a name of one's own is `<name>`. */

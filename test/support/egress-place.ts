@@ -4,10 +4,10 @@ import { vi } from "vitest";
 import { PROXY_ADDRESS } from "../../src/sandbox/egress/addresses.js";
 import type { EgressAttempt } from "../../src/sandbox/egress/attempt.js";
 import type { Canary } from "../../src/sandbox/egress/canaries/new-canary.js";
+import type { EgressLimits } from "../../src/sandbox/egress/gate.js";
 import type { Inspection } from "../../src/sandbox/egress/inspection.js";
-import type { EgressLimits } from "../../src/sandbox/egress/limits.js";
 import { type Egress, openEgress } from "../../src/sandbox/egress/open-egress.js";
-import type { UpstreamProxy } from "../../src/sandbox/egress/upstream/read-upstream.js";
+import type { UpstreamProxy } from "../../src/sandbox/egress/read-upstream.js";
 import { LoopbackNetwork } from "./loopback-network.js";
 
 interface PlaceOptions {

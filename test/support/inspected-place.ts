@@ -5,8 +5,8 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "vitest";
 import type { Canary } from "../../src/sandbox/egress/canaries/new-canary.js";
 import { Inspection, type InspectionOptions } from "../../src/sandbox/egress/inspection.js";
+import type { UpstreamProxy } from "../../src/sandbox/egress/read-upstream.js";
 import { type AwsCredentials, AwsKeys } from "../../src/sandbox/egress/secrets/aws/aws-keys.js";
-import type { UpstreamProxy } from "../../src/sandbox/egress/upstream/read-upstream.js";
 import { egressPlace } from "./egress-place.js";
 import { tlsServer } from "./tls-server.js";
 

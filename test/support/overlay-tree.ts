@@ -4,8 +4,12 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import type { Engine, Mount } from "../../src/sandbox/docker/engine-types.js";
-import { type ScanRequest, scanChanges, type TreeScan } from "../../src/sandbox/tree/tree-changes.js";
-import type { TreeChange } from "../../src/sandbox/tree/tree-state.js";
+import {
+  type ScanRequest,
+  scanChanges,
+  type TreeChange,
+  type TreeScan,
+} from "../../src/sandbox/tree/tree-changes.js";
 import { call, testEngine } from "./engine.js";
 import { type RunnerContainer, startRunnerContainer } from "./runner-container.js";
 import { temporaryDirectory } from "./sandbox.js";

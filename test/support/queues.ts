@@ -3,15 +3,12 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { AttemptQueue } from "../../src/batch/queue/attempt-queue.js";
 import type { RunSpec } from "../../src/batch/queue/records.js";
-import { connectRedis, disconnectRedis } from "../../src/batch/queue/redis/connect-redis.js";
-import { readRedisAddress } from "../../src/batch/queue/redis/redis-address.js";
-import type { ObjectStore } from "../../src/batch/queue/store/object-store.js";
-import { openStore } from "../../src/batch/queue/store/open-store.js";
+import { connectRedis, disconnectRedis, readRedisAddress } from "../../src/batch/queue/redis.js";
+import { type ObjectStore, openStore } from "../../src/batch/queue/store.js";
 import { PendingJobs } from "../../src/batch/queue/submit/pending-jobs.js";
 import { QueueRunner } from "../../src/batch/queue/submit/queue-runner.js";
 import { TaskPackages } from "../../src/batch/queue/submit/task-packages.js";
-import { runWorker } from "../../src/batch/queue/worker/run-worker.js";
-import type { WorkerEvent } from "../../src/batch/queue/worker/worker-event.js";
+import { runWorker, type WorkerEvent } from "../../src/batch/queue/worker/run-worker.js";
 import {
   type AttemptRunner,
   type BatchOptions,

@@ -1,1 +1,1 @@
-export { randomNumbers } from "../../src/lib/random/random-numbers.js";
+export { randomNumbers } from "../../src/lib/random-numbers.js";

@@ -7,7 +7,7 @@ import {
   encodeUint32,
   lengthPrefixed,
 } from "../../src/sandbox/process/spawn-request.js";
-import { encodeRecord, sortRecords } from "../../src/sandbox/tree/commit-records.js";
+import { encodeRecord, sortRecords } from "../../src/sandbox/tree/tree-commit.js";
 
 /** What each fuzz target of images/toolbox/runner/test/fuzz begins with, made by the host's own encoders. */
 export function runnerSeeds(): TarFile[] {

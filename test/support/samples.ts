@@ -1,4 +1,4 @@
-import { shuffled } from "../../src/lib/random/random-numbers.js";
+import { shuffled } from "../../src/lib/random-numbers.js";
 import { runs } from "./fuzz.js";
 import { randomNumbers } from "./random.js";
 

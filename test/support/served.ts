@@ -1,15 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { commandAgent } from "../../src/batch/runs/agents/command-agent.js";
-import { nopAgent } from "../../src/batch/runs/agents/nop-agent.js";
-import { oracleAgent } from "../../src/batch/runs/agents/oracle-agent.js";
+import { commandAgent, nopAgent, oracleAgent } from "../../src/batch/runs/agents/command-agent.js";
 import { openTaskImages } from "../../src/batch/runs/images/open-task-images.js";
 import type { Task } from "../../src/batch/tasks/task.js";
 import { readEnvironment } from "../../src/lib/env.js";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
-import { createPool } from "../../src/sandbox/pool/pool.js";
+import { createPool } from "../../src/sandbox/pool.js";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { MemoryBudget } from "../../src/services/serve/http/memory-budget.js";
 import { type HttpLimits, serveHttp } from "../../src/services/serve/http/serve-http.js";

@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { AgentWork, AttemptAgent } from "../../src/batch/runs/agents/attempt-agent.js";
-import { noUsage } from "../../src/batch/runs/agents/no-usage.js";
+import { type AgentWork, type AttemptAgent, noUsage } from "../../src/batch/runs/agents/attempt-agent.js";
 import type { Attempt } from "../../src/batch/runs/attempt/attempt.js";
 import { openTaskSandbox } from "../../src/batch/runs/place/task-sandbox.js";
 import type { Task, TaskEnvironment, TaskStep, TaskVerifier } from "../../src/batch/tasks/task.js";

@@ -12,7 +12,7 @@ import { parseScript } from "../../src/agent/model/script/script.js";
 import { commands } from "../../src/cli/command-list.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
-import { isKnownSafe } from "../../src/sandbox/policy/command-safety/safe-commands.js";
+import { isKnownSafe } from "../../src/sandbox/policy/command-safety/command-risk.js";
 import { testContext } from "../support/cli-context.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -211,7 +211,7 @@ it("docs/approvals.md names every program that is known to be read-only, and no 
   const text = readFileSync(join(root, "docs/approvals.md"), "utf8");
   const named = /## Commands known to be read-only\n\n`([^`]+)`/.exec(text)?.[1]?.split(" ") ?? [];
   expect(named.filter((name) => !isKnownSafe([name, "x"]))).toEqual([]);
-  const source = readFileSync(join(root, "src/sandbox/policy/command-safety/safe-commands.ts"), "utf8");
+  const source = readFileSync(join(root, "src/sandbox/policy/command-safety/command-risk.ts"), "utf8");
   const all = [...(/const readOnlyPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
   expect(named).toEqual(all.flatMap(([, names = ""]) => names.trim().split(" ")));
 });

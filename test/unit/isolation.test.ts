@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { allAttempts as probes } from "../../src/sandbox/attack/attempts/all-attempts.js";
+import { allAttempts as probes } from "../../src/sandbox/attack/attempts.js";
 import type { Assertion } from "../isolation/catalogue/assertion.js";
 import { catalogue } from "../isolation/catalogue/catalogue.js";
 import { notTested } from "../isolation/catalogue/not-tested.js";

@@ -1,6 +1,6 @@
 import type { AskAboutHost, EgressAttempt, EgressEntry, EgressLog } from "../../sandbox/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
-import { egressAttemptRecord } from "../session/write/egress-records.js";
+import { egressAttemptRecord } from "../session/write/session-records.js";
 import type { Transcript } from "../turn/transcript.js";
 
 /** No call waits for a record that could report the error of a listener. */

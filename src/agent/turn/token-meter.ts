@@ -1,6 +1,6 @@
 import type { ResponseItem } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
-import { itemTokens } from "../session/item-tokens.js";
+import { itemTokens } from "../session/compacted-items.js";
 
 /**
  * Measures the conversation: what the endpoint counted last, plus an estimate of what was added since. If the

@@ -8,7 +8,7 @@ import { userMessage } from "../context/prompt.js";
 import type { TurnInput } from "../conversation-options.js";
 import { textMessage } from "../model/items.js";
 import type { ModelRequest } from "../model/model-client.js";
-import { itemTokens } from "../session/item-tokens.js";
+import { itemTokens } from "../session/compacted-items.js";
 import type { SessionSetting } from "../session/setting.js";
 import * as records from "../session/write/session-records.js";
 import type { SessionServers } from "../session-servers.js";

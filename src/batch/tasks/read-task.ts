@@ -1,6 +1,6 @@
-import type { TaskFault } from "./notes/task-notes.js";
+import type { TaskFault } from "./notes.js";
 import type { Task } from "./task.js";
-import type { Variables } from "./values/variables.js";
+import type { Variables } from "./values.js";
 
 /** Options of every reader. */
 export interface ReadOptions {

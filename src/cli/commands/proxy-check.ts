@@ -1,6 +1,10 @@
 import type { Environment } from "../../lib/env.js";
-import { type ConfiguredProxy, readProxies } from "../../lib/proxy/proxies.js";
-import { describeProxy, parseProxyAddress } from "../../lib/proxy/proxy-address.js";
+import {
+  type ConfiguredProxy,
+  describeProxy,
+  parseProxyAddress,
+  readProxies,
+} from "../../lib/proxy/proxies.js";
 import type { Check } from "../../sandbox/index.js";
 import { check } from "../../sandbox/index.js";
 

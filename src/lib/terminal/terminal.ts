@@ -1,6 +1,5 @@
 import { Utf8Stream } from "../utf8.js";
 import { type TerminalToken, TerminalTokens } from "./control-sequences.js";
-import { keptColours } from "./sgr.js";
 
 export interface NeutraliseOptions {
   /** Keep colours and styles (SGR), and reset them at the end. Default: false. */
@@ -115,4 +114,42 @@ function visibleSign(character: string): string {
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   if (code === 0x7f) return "␡";
   return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+}
+
+/**
+ * The harmless part of an SGR sequence: colours, bold, italic, underline, reverse and their ends, but no
+ * concealed or blinking text and no fonts. Null if nothing is left; "" is a plain reset.
+ */
+function keptColours(parameters: string): string | null {
+  if (parameters === "") return "";
+  if (!/^[\d;:]*$/.test(parameters)) return null;
+  const kept: string[] = [];
+  const items = parameters.split(";");
+  for (let at = 0; at < items.length; ) {
+    const length = itemLength(items, at);
+    if (length === 0) break;
+    if (isHarmless(items[at] ?? "")) kept.push(...items.slice(at, at + length));
+    at += length;
+  }
+  return kept.length === 0 ? null : kept.join(";");
+}
+
+const extendedColours = [38, 48, 58];
+
+/** `38;5;N` and `38;2;R;G;B` are single items of three and five numbers. 0 if it is incomplete. */
+function itemLength(items: string[], at: number): number {
+  if (!extendedColours.includes(Number(items[at]))) return 1;
+  const length = items[at + 1] === "5" ? 3 : items[at + 1] === "2" ? 5 : 0;
+  return at + length <= items.length ? length : 0;
+}
+
+function isHarmless(item: string): boolean {
+  const code = Number(item.split(":", 1)[0]);
+  return (
+    code <= 4 || code === 7 || code === 9 || (code >= 21 && code <= 49) || isBrightOrUnderlineColour(code)
+  );
+}
+
+function isBrightOrUnderlineColour(code: number): boolean {
+  return code === 58 || code === 59 || (code >= 90 && code <= 97) || (code >= 100 && code <= 107);
 }

@@ -9,11 +9,16 @@ import type { SandboxPlan } from "../plan/plan.js";
 import type { Policy } from "../policy/policy.js";
 import { sandboxFrom } from "../sandbox.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
-import { allAttempts } from "./attempts/all-attempts.js";
-import { type HostTargets, openHostTargets } from "./host-targets.js";
+import { allAttempts } from "./attempts.js";
 import { type Judgement, judge } from "./judge.js";
-import { type Outcomes, parseOutcomes } from "./outcomes.js";
-import { openWeakTwin, type WeakTwin } from "./weak-twin.js";
+import {
+  type HostTargets,
+  type Outcomes,
+  openHostTargets,
+  openWeakTwin,
+  parseOutcomes,
+  type WeakTwin,
+} from "./weak-twin.js";
 
 /** The outcome of all attempts in the sandbox of one policy. */
 export interface AttackedPolicy {

@@ -1,9 +1,25 @@
+import { randomUUID } from "node:crypto";
+import {
+  chmod,
+  constants,
+  copyFile,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { reasonOf } from "./host-git.js";
+import { errnoOf } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
+import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
+import { type HostGit, hostGit, reasonOf, refused } from "./host-git.js";
 import type { HostRepository } from "./host-repository.js";
-import { movePacks } from "./move-packs.js";
-import { openQuarantine, type Quarantine, type QuarantinePlace } from "./quarantine.js";
-import { refused } from "./refused.js";
 
 /** Commits that a sandbox sends. Nothing in them can be trusted. */
 export interface SentCommits {
@@ -177,4 +193,158 @@ export function requireFreeRef(
         : `the branch ${JSON.stringify(ref)} exists already`,
       "rename it, or remove it with: git branch -D",
     );
+}
+
+/** The index comes last, because git uses a pack as soon as its index exists. */
+const ORDER = [".pack", ".rev", ".idx"];
+
+/** Moves the checked packs to the host's repository. Throws the file system's own errors. */
+export async function movePacks({ id, packs }: Quarantine, destination: string): Promise<void> {
+  const names = await readdir(packs);
+  for (const extension of ORDER)
+    for (const name of names.filter((one) => /^pack-[0-9a-f]+\.[a-z]+$/.test(one) && one.endsWith(extension)))
+      await place(
+        join(packs, name),
+        join(destination, name),
+        join(destination, temporaryPack(id, extension)),
+      );
+  await syncDirectory(destination);
+}
+
+/**
+ * Gives a pack its name in the repository. If that name is taken, nothing is to be done: git names packs by
+ * their content.
+ */
+async function place(from: string, to: string, temporary: string): Promise<void> {
+  await chmod(from, 0o444);
+  await sync(from);
+  try {
+    await link(from, to);
+    return;
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return;
+    // There cannot be a hard link, most likely because the two are on different file systems.
+    if (!["EXDEV", "EPERM", "EMLINK", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
+  }
+  try {
+    await copyFile(from, temporary, constants.COPYFILE_EXCL);
+    await chmod(temporary, 0o444);
+    await sync(temporary);
+    await linkOrRename(temporary, to);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+async function linkOrRename(from: string, to: string): Promise<void> {
+  if ((await stat(to).catch(() => null)) !== null) return;
+  await rename(from, to);
+}
+
+async function sync(path: string): Promise<void> {
+  await using file = await open(path, constants.O_RDONLY);
+  await file.sync();
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  await sync(path);
+}
+
+/**
+ * A repository that brig makes for one arrival. It can read the objects of the host's repository, and
+ * receives the new ones.
+ */
+export interface Quarantine extends AsyncDisposable {
+  readonly id: string;
+  readonly git: HostGit;
+  /** The directory in which git puts the packs that it has checked. */
+  readonly packs: string;
+}
+
+/** The name of the file that says to which directory the packs of a quarantine were to be moved. */
+const DESTINATION = "destination";
+
+export interface QuarantinePlace {
+  brigHome: string;
+  /** The path of git on this machine. */
+  program: string;
+}
+
+/**
+ * Makes a quarantine. brig writes its configuration itself, and copies only the list of shallow commits from
+ * the host's repository.
+ */
+export async function openQuarantine(
+  repository: HostRepository,
+  { brigHome, program }: QuarantinePlace,
+): Promise<Quarantine> {
+  const id = randomUUID();
+  const { host } = await readHostProcesses(hostname());
+  const directory = join(directoryIn(brigHome), `${host}.${process.pid}.${id}`);
+  const objects = join(repository.git.directory, "objects");
+  try {
+    await makeDirectory(join(directory, "objects", "info"), { mode: 0o700 });
+    await mkdir(join(directory, "objects", "pack"));
+    await mkdir(join(directory, "refs"));
+    await writeFile(join(directory, DESTINATION), join(objects, "pack"));
+    await writeFile(join(directory, "objects", "info", "alternates"), `${objects}\n`);
+    if (repository.shallow !== null) await writeFile(join(directory, "shallow"), repository.shallow);
+    await writeFile(join(directory, "config"), configFor(repository));
+    await writeFile(join(directory, "HEAD"), "ref: refs/heads/none\n");
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true });
+    throw error;
+  }
+  return {
+    id,
+    git: hostGit(directory, { program }),
+    packs: join(directory, "objects", "pack"),
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+function configFor({ format }: HostRepository): string {
+  const extension = format === "sha256" ? "[extensions]\n\tobjectFormat = sha256\n" : "";
+  const version = format === "sha256" ? 1 : 0;
+  return `[core]\n\trepositoryFormatVersion = ${version}\n\tbare = true\n${extension}`;
+}
+
+/**
+ * The name of a pack while it is copied to the host's repository. `git gc` also removes old files with this
+ * prefix.
+ */
+export function temporaryPack(id: string, extension: string): string {
+  return `tmp_brig_${id}${extension}`;
+}
+
+/** Removes the quarantines that killed processes of this machine have left, and returns their number. */
+export async function removeLeftQuarantines(brigHome: string, processes: HostProcesses): Promise<number> {
+  let removed = 0;
+  for (const name of await namesIn(directoryIn(brigHome))) {
+    const [, host, pid, id = ""] = /^(.+)\.([0-9]{1,10})\.([0-9a-f-]{36})$/.exec(name) ?? [];
+    if (host !== processes.host || processes.isAlive(Number(pid))) continue;
+    const directory = join(directoryIn(brigHome), name);
+    const packs = await readFile(join(directory, DESTINATION), "utf8").catch(() => "");
+    if (packs.startsWith("/"))
+      for (const extension of [".pack", ".idx", ".rev"])
+        await rm(join(packs, temporaryPack(id, extension)), { force: true });
+    // Removing may fail at first: the git of a killed brig goes on writing until it notices that its input
+    // has ended.
+    await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    removed++;
+  }
+  return removed;
+}
+
+function directoryIn(brigHome: string): string {
+  return join(brigHome, "quarantine");
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
+import { BrigError } from "../../errors.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import { refused } from "./refused.js";
-import { TailBytes } from "./tail-bytes.js";
 
 /** Runs git in one repository of this machine. It obeys no configuration that could run other programs. */
 export interface HostGit {
@@ -173,4 +172,28 @@ export function reasonOf({ stderr }: GitResult): string {
   const chosen = lines.filter((line) => /^(?:error|fatal): /.test(line)).slice(0, 2);
   const text = (chosen.length > 0 ? chosen : lines.slice(-2)).join("; ");
   return text === "" ? "git gave no reason" : JSON.stringify(text.slice(0, 500)).slice(1, -1);
+}
+
+/** Keeps the last bytes of a stream. */
+export class TailBytes {
+  readonly #maxBytes: number;
+  #kept = Buffer.alloc(0);
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  push(data: Buffer): void {
+    const all = Buffer.concat([this.#kept, data]);
+    this.#kept = Buffer.from(all.subarray(Math.max(0, all.length - this.#maxBytes)));
+  }
+
+  take(): string {
+    return this.#kept.toString("utf8");
+  }
+}
+
+/** Error: `branch.refused`. */
+export function refused(message: string, hint?: string, cause?: unknown): BrigError {
+  return new BrigError(message, { code: "branch.refused", hint, cause });
 }

@@ -2,8 +2,7 @@ import type { Stats } from "node:fs";
 import { lstat, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type HostGit, hostGit, reasonOf } from "./host-git.js";
-import { refused } from "./refused.js";
+import { type HostGit, hostGit, reasonOf, refused } from "./host-git.js";
 
 /** A repository of this machine that can receive a branch. */
 export interface HostRepository {

@@ -1,10 +1,16 @@
 import type { SecretMask } from "../egress/secrets/secret-mask.js";
-import type { FileState } from "../tree/tree-state.js";
+import type { FileState } from "../tree/tree-changes.js";
 import type { LiveChanges } from "./live-changes.js";
-import { hasPatch, type MadePatch, patchOf } from "./patch/change-patch.js";
-import { type PathChoice, pathFilter } from "./path-filter.js";
-import type { SeenChange } from "./seen-change.js";
-import type { DiffOptions, FileVersion, WorkspaceChange, WorkspaceDiff } from "./workspace-change.js";
+import { hasPatch, type MadePatch, patchOf } from "./patch.js";
+import {
+  type DiffOptions,
+  type FileVersion,
+  type PathChoice,
+  pathFilter,
+  type SeenChange,
+  type WorkspaceChange,
+  type WorkspaceDiff,
+} from "./workspace-change.js";
 
 const DEFAULT_MAX_FILE_BYTES = 1024 * 1024;
 const DEFAULT_MAX_PATCH_BYTES = 16 * 1024 * 1024;

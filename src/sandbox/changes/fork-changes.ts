@@ -1,23 +1,19 @@
 import { BrigError } from "../../errors.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
-import type { TreeRecord } from "../tree/commit-records.js";
-import type { PresentState } from "../tree/tree-state.js";
-import { commitInto } from "./commit/commit-into.js";
-import { recordOf } from "./commit/records.js";
-import type { Content } from "./commit/stage-contents.js";
-import {
-  changesSinceFork,
-  type Fork,
-  isSameState,
-  type StateOf,
-  stateAtFork,
-  statesOf,
-} from "./fork/since-fork.js";
+import type { PresentState } from "../tree/tree-changes.js";
+import type { TreeRecord } from "../tree/tree-commit.js";
+import { type Content, commitInto, recordOf } from "./commit.js";
+import { changesSinceFork, type Fork, isSameState, type StateOf, stateAtFork, statesOf } from "./fork.js";
 import type { LiveChanges } from "./live-changes.js";
-import { type PatchSide, unifiedText } from "./patch/unified-text.js";
-import { keyOf } from "./path-key.js";
-import type { SeenChange } from "./seen-change.js";
-import type { ForkApplied, ForkChange, ForkDiff, ForkPathOptions } from "./workspace-change.js";
+import { type PatchSide, unifiedText } from "./patch.js";
+import {
+  type ForkApplied,
+  type ForkChange,
+  type ForkDiff,
+  type ForkPathOptions,
+  keyOf,
+  type SeenChange,
+} from "./workspace-change.js";
 
 /** The longest patch of all changes, and the largest file in it. */
 const MAX_TEXT_BYTES = 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { BaseState } from "../tree/tree-state.js";
-import type { HostBase, SeenChange } from "./seen-change.js";
+import type { BaseState } from "../tree/tree-changes.js";
+import type { HostBase, SeenChange } from "./workspace-change.js";
 
 /**
  * Concludes what the host had at a path when the sandbox changed it, from what the host has there (`before`)

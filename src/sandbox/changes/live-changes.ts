@@ -1,14 +1,25 @@
 import { isBrigError } from "../../errors.js";
-import { fileContent } from "../files/file-content.js";
-import { readFile } from "../files/file-reads.js";
+import { fileContent, readFile } from "../files/file-reads.js";
 import { listDirectory, readLink, statFile } from "../files/files.js";
 import { BASE_PATH, below, MERGED_PATH, UPPER_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
-import { scanChanges, type TreeScan } from "../tree/tree-changes.js";
-import type { BaseState, PresentState, TreeChange } from "../tree/tree-state.js";
-import { type Content, SHORT_BYTES } from "./commit/stage-contents.js";
+import {
+  type BaseState,
+  type PresentState,
+  scanChanges,
+  type TreeChange,
+  type TreeScan,
+} from "../tree/tree-changes.js";
+import { type Content, SHORT_BYTES } from "./commit.js";
 import { baseOf } from "./host-conflict.js";
-import { keyOf, relativeTo } from "./path-key.js";
-import type { HostBase, ReadLimit, ScanOptions, SeenChange, TouchedPath } from "./seen-change.js";
+import {
+  type HostBase,
+  keyOf,
+  type ReadLimit,
+  relativeTo,
+  type ScanOptions,
+  type SeenChange,
+  type TouchedPath,
+} from "./workspace-change.js";
 
 /**
  * The changes of a running sandbox. When a change of a path is first seen, this remembers what the host had

@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError, isBrigError } from "../../errors.js";
 import { noteRescue } from "../snapshots/rescued.js";
-import { type Opened, requireTree } from "./opened-tree.js";
 import { storeChangesIn } from "./sandbox-changes.js";
-import { DEFAULT_MAX_BYTES } from "./take-snapshot.js";
+import { DEFAULT_MAX_BYTES, type Opened, requireTree } from "./take-snapshot.js";
 
 /**
  * If the changes of a session could not be stored in `$BRIG_HOME`, for example because its disk is full, stores them in a new

@@ -1,39 +1,50 @@
 import { randomUUID } from "node:crypto";
 import { BrigError, isBrigError } from "../../errors.js";
+import { readCurrentProcess } from "../../lib/file-lock.js";
+import { ownerState } from "../../lib/owner.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "../open-sandbox.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
-import { markApplied } from "../points/mark-applied.js";
-import { restoreSnapshot } from "../points/restore-snapshot.js";
 import { pointsOf } from "../points/sandbox-points.js";
-import { startOfFork } from "../points/start/start-of-fork.js";
+import { type StartState, startOfFork, startOfSnapshot } from "../points/start.js";
+import { wantedPaths } from "../points/wanted.js";
 import { loadPolicy } from "../policy/load-policy.js";
 import { DEFAULT_MODE } from "../policy/modes.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { KeptChanges } from "../receipt/receipt.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { forgetRescue } from "../snapshots/rescued.js";
-import { openSnapshot, removeSnapshot, type StoredSnapshot, storing } from "../snapshots/snapshot-store.js";
-import { applyChanges, undoApply } from "./apply/apply-changes.js";
-import { unfinishedApplies } from "./apply/apply-records.js";
+import {
+  lockPoints,
+  openPointLog,
+  openSnapshot,
+  removeSnapshot,
+  type StoredSnapshot,
+  storing,
+} from "../snapshots/snapshot-store.js";
+import type { TreeRecord } from "../tree/tree-commit.js";
+import { applyChanges, undoApply } from "./apply.js";
+import { unfinishedApplies } from "./apply-records.js";
+import { type Content, commitInto, recordOf } from "./commit.js";
 import { diffWorkspace } from "./diff-workspace.js";
-import { fillFork, readParent } from "./fork/make-fork.js";
-import type { Fork } from "./fork/since-fork.js";
+import { type Fork, fillFork, readParent } from "./fork.js";
 import { applyFork, diffFork } from "./fork-changes.js";
-import { changesOf, type Opened, requireTree } from "./opened-tree.js";
-import { isOfRepository } from "./path-filter.js";
-import { takeSnapshot } from "./take-snapshot.js";
-import type {
-  ApplyOptions,
-  ApplyResult,
-  DiffOptions,
-  ForkApplied,
-  ForkDiff,
-  ForkOptions,
-  ForkPathOptions,
-  Snapshot,
-  SnapshotOptions,
-  WorkspaceDiff,
+import type { LiveChanges } from "./live-changes.js";
+import { changesOf, type Opened, requireTree, takeSnapshot } from "./take-snapshot.js";
+import {
+  type ApplyOptions,
+  type ApplyResult,
+  type DiffOptions,
+  type ForkApplied,
+  type ForkDiff,
+  type ForkOptions,
+  type ForkPathOptions,
+  isOfRepository,
+  keyOf,
+  type PathReason,
+  type Snapshot,
+  type SnapshotOptions,
+  type WorkspaceDiff,
 } from "./workspace-change.js";
 
 const forks = new WeakMap<WorkspaceTree, Fork>();
@@ -292,4 +303,72 @@ async function discard({ link, release, warn }: OpenedSandbox, cause: unknown): 
     new BrigError("the start of the sandbox failed", { code: "sandbox.gone", reason: "closed", cause }),
   );
   await release({ isEnding: false }).catch(warn);
+}
+
+interface AppliedRequest {
+  brigHome: string;
+  id: string;
+  paths: readonly Buffer[];
+  /** The changes of the sandbox that they were applied from. It knows what the host has now. */
+  changes: LiveChanges;
+}
+
+const WAIT_MS = 10_000;
+
+/**
+ * Notes in a kept state that these paths were brought to the host, so that they are no changes any more. While
+ * the session goes on, nothing is noted: it will find out itself. Errors: `snapshot.*`, those of the file system.
+ */
+export async function markApplied({ brigHome, id, paths, changes }: AppliedRequest): Promise<void> {
+  const currentProcess = await readCurrentProcess();
+  const { owner } = (await openSnapshot(brigHome, id)).head;
+  if (owner != null && (await ownerState(owner, currentProcess.processes)) !== "gone") return;
+  using lock = await lockPoints(brigHome, id, { currentProcess, waitMs: WAIT_MS });
+  if (lock === null) return;
+  const kept = new Set<string>();
+  for await (const { change } of (await openSnapshot(brigHome, id)).entries()) kept.add(keyOf(change.path));
+  const entries = paths
+    .filter((path) => kept.has(keyOf(path)))
+    .map((path) => ({ path, same: true as const, base: changes.baseOf(path) }));
+  if (entries.length === 0) return;
+  const { points } = await openPointLog(brigHome, id);
+  await points.append({ at: new Date().toISOString(), kind: "applied" }, entries);
+}
+
+/**
+ * Makes a sandbox's fresh copy-on-write workspace the one of a snapshot. Before any command runs. FIFOs,
+ * sockets and devices are not made again. Returns the state that its restore points begin with. Errors: `snapshot.invalid`, `file.*`, `workspace.conflict`.
+ */
+export async function restoreSnapshot(
+  snapshot: StoredSnapshot,
+  { tree, changes, signal }: { tree: WorkspaceTree; changes: LiveChanges; signal?: AbortSignal | undefined },
+): Promise<StartState> {
+  for await (const { change, base } of snapshot.entries()) changes.setBase(change.path, base);
+  for (const { path, hostBase } of snapshot.bases) changes.setBase(path, hostBase);
+  const contents: (() => Promise<Content>)[] = [];
+  const records: TreeRecord[] = [];
+  const now = { tree, state: new Map(), touched: new Map(), isFresh: true, signal };
+  const wanted = await wantedPaths(snapshot, now);
+  for (const { path, now: state, content } of wanted) {
+    const record = recordOf(path, state, { expects: "any", content: contents.length, isExact: true });
+    if (record !== null) records.push(record);
+    if (record?.action === "put" && content !== null) contents.push(content);
+  }
+  const conflicts = await commitInto(tree, { records, contents, signal });
+  if (conflicts.length > 0) throw notRestored(conflicts[0]);
+  const written = new Set(wanted.map(({ path }) => keyOf(path)));
+  return startOfSnapshot(
+    snapshot,
+    snapshot.bases.filter(({ path }) => written.has(keyOf(path))),
+  );
+}
+
+function notRestored(conflict: PathReason | undefined): BrigError {
+  const why =
+    conflict === undefined
+      ? ""
+      : `: ${JSON.stringify(conflict.path)} cannot be written, since ${conflict.reason}`;
+  return new BrigError(`the state of the workspace could not be made again${why}`, {
+    code: "snapshot.invalid",
+  });
 }

@@ -2,6 +2,8 @@ import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { Gate } from "../../lib/time/gate.js";
 import { isGone } from "../files/file-request.js";
+import type { OpenedSandbox } from "../open-sandbox.js";
+import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import {
   createSnapshot,
@@ -9,11 +11,10 @@ import {
   type StoredSnapshot,
   storing,
 } from "../snapshots/snapshot-store.js";
-import { occupiedBytes } from "../tree/tree-state.js";
-import { FILES_AT_ONCE } from "./commit/stage-contents.js";
-import type { LiveChanges } from "./live-changes.js";
-import { isOfRepository } from "./path-filter.js";
-import type { SeenChange } from "./seen-change.js";
+import { occupiedBytes } from "../tree/tree-changes.js";
+import { FILES_AT_ONCE } from "./commit.js";
+import { LiveChanges } from "./live-changes.js";
+import { isOfRepository, type SeenChange } from "./workspace-change.js";
 
 export const DEFAULT_MAX_BYTES = 10 * 1024 ** 3;
 
@@ -120,4 +121,29 @@ export function tooLarge(changes: readonly SeenChange[], maxBytes: number): Brig
     `the files that were changed in the workspace have more than ${formatBytes(maxBytes)}${example}`,
     { code: "file.too-large", hint: "remove large files that need not be kept" },
   );
+}
+
+export type Opened = Pick<
+  OpenedSandbox,
+  "tree" | "branch" | "settings" | "options" | "engine" | "plan" | "warn"
+>;
+
+/** Sandboxes that share a workspace share what is remembered of the host. */
+const changesOfTree = new WeakMap<WorkspaceTree, LiveChanges>();
+
+export function changesOf(tree: WorkspaceTree): LiveChanges {
+  const known = changesOfTree.get(tree);
+  if (known !== undefined) return known;
+  const changes = new LiveChanges(tree);
+  changesOfTree.set(tree, changes);
+  return changes;
+}
+
+/** Error: `workspace.invalid` for a sandbox whose workspace is of another kind. */
+export function requireTree({ tree }: Pick<Opened, "tree">, method: string): WorkspaceTree {
+  if (tree !== null) return tree;
+  throw new BrigError(`sandbox.${method} works with a copy-on-write workspace only`, {
+    code: "workspace.invalid",
+    hint: 'create the sandbox with workspaceKind: "overlay", on the command line with --workspace overlay',
+  });
 }

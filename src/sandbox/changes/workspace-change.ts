@@ -1,4 +1,8 @@
+import { posix } from "node:path";
+import { BrigError } from "../../errors.js";
+import { isAtOrBelow } from "../plan/paths.js";
 import type { FileType } from "../sandbox-types.js";
+import type { BaseState, TreeChange } from "../tree/tree-changes.js";
 
 /** The state of a path of a workspace. */
 export interface FileVersion {
@@ -152,3 +156,91 @@ export interface ForkDiff {
 export type ForkApplied =
   | { kind: "applied"; files: ForkChange[] }
   | { kind: "conflicts"; conflicts: PathReason[] };
+
+/** The host's state of a path when a sandbox changed it: the base of the sandbox's version. */
+export interface HostBase {
+  /** Null if the host had nothing there; "unknown" if the host changed it at about the same time. */
+  state: BaseState | null | "unknown";
+  /** A time at which the sandbox had not yet changed the path, in nanoseconds by the engine's clock. */
+  unchangedNs: bigint;
+}
+
+/** A change that a sandbox has made, with its base. */
+export type SeenChange = Exclude<TreeChange, { change: "same" }> & { base: HostBase };
+
+/** A path that a sandbox has written to, whether it differs from the host's now or not. */
+export type TouchedPath = SeenChange | Extract<TreeChange, { change: "same" }>;
+
+export interface ScanOptions {
+  signal?: AbortSignal | undefined;
+  /** Called with changes in the order of the bytes of their paths. A returned promise pauses the scan. */
+  onChanges(changes: readonly SeenChange[]): unknown;
+}
+
+export interface ReadLimit {
+  /** A larger file fails with `file.too-large`. */
+  maxBytes: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** A path as the key of a map: its bytes as latin1, which is in the order of the bytes, too. */
+export function keyOf(path: Buffer): string {
+  return path.toString("latin1");
+}
+
+/** Whether one of these directories has the path in it, at any depth. All are keys. */
+export function isBelowOneOf(path: string, directories: ReadonlySet<string>): boolean {
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
+    if (directories.has(path.slice(0, end))) return true;
+  return false;
+}
+
+/** The rest of a path that is below a directory; null for any other path. */
+export function relativeTo(directory: Buffer, path: Buffer): Buffer | null {
+  const start = Buffer.concat([directory, Buffer.from("/")]);
+  return path.subarray(0, start.length).equals(start) ? path.subarray(start.length) : null;
+}
+
+const SLASH = 0x2f;
+
+const REPOSITORY = Buffer.from(".git");
+
+/** A choice of the changes of a workspace that count. */
+export interface PathChoice {
+  /** Only these paths, and what is below them: relative to the workspace, or absolute. Default: all. */
+  paths?: readonly string[] | undefined;
+  /** Whether the repository of the workspace is left out, since its commits arrive as a branch. */
+  withoutRepository: boolean;
+}
+
+/** Returns a function that tells whether a path counts. Error: `usage.invalid` for a path outside the workspace. */
+export function pathFilter(
+  workspace: string,
+  { paths, withoutRepository }: PathChoice,
+): (path: Buffer) => boolean {
+  const wanted = paths?.map((path) => relativePath(workspace, path));
+  return (path) =>
+    !(withoutRepository && isOfRepository(path)) &&
+    (wanted === undefined || wanted.some((one) => isSameOrBelow(path, one)));
+}
+
+/** Whether a path belongs to the repository at the top of the workspace. */
+export function isOfRepository(path: Buffer): boolean {
+  return isSameOrBelow(path, REPOSITORY);
+}
+
+function relativePath(workspace: string, path: string): Buffer {
+  const absolute = posix.resolve(workspace, path);
+  if (isAtOrBelow(absolute, workspace)) return Buffer.from(posix.relative(workspace, absolute));
+  throw new BrigError(`${JSON.stringify(path)} is not in the workspace ${workspace}`, {
+    code: "usage.invalid",
+    hint: "give paths below the workspace, relative to it or absolute",
+  });
+}
+
+/** The empty path is the workspace itself. */
+function isSameOrBelow(path: Buffer, outer: Buffer): boolean {
+  if (outer.length === 0) return true;
+  if (!path.subarray(0, outer.length).equals(outer)) return false;
+  return path.length === outer.length || path[outer.length] === SLASH;
+}

@@ -2,14 +2,12 @@ import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { dialProxy, dialThrough } from "../../lib/proxy/dial-proxy.js";
-import { HOST_NAME } from "../policy/hosts/host-pattern.js";
-import { normalAddress } from "../policy/hosts/ip-range.js";
-import { scopeOf } from "./rules/address-scope.js";
+import { HOST_NAME, normalAddress } from "../policy/hosts.js";
+import { errnoOrIo } from "./join.js";
+import { isBypassed, type UpstreamProxy } from "./read-upstream.js";
 import { decideAddress, type EgressRule, type Endpoint, type OwnAddresses } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
-import type { Target } from "./rules/target.js";
-import { errnoOrIo } from "./tunnel/join.js";
-import { isBypassed, type UpstreamProxy } from "./upstream/read-upstream.js";
+import { scopeOf, type Target } from "./rules/target.js";
 
 export type Dialled =
   /** `upstream`: the proxy that made the connection, or that waits for a request for a URL. */

@@ -1,14 +1,12 @@
 import type { Socket } from "node:net";
-import { HOST_NAME } from "../policy/hosts/host-pattern.js";
-import { normalAddress } from "../policy/hosts/ip-range.js";
-import type { AskAboutHost } from "./ask-about-host.js";
-import type { EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./attempt.js";
+import { HOST_NAME, normalAddress } from "../policy/hosts.js";
+import type { AskAboutHost, EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./attempt.js";
 import type { CanarySearch } from "./canaries/canary-search.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
 import type { Inspection } from "./inspection.js";
-import type { EgressLimits } from "./limits.js";
-import { scopeOf } from "./rules/address-scope.js";
+import { reset } from "./join.js";
+import type { UpstreamProxy } from "./read-upstream.js";
 import {
   decideAddress,
   decideTarget,
@@ -21,10 +19,8 @@ import {
   type TargetDecision,
 } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
-import { describeEndpoint, hostOf } from "./rules/target.js";
+import { describeEndpoint, hostOf, scopeOf } from "./rules/target.js";
 import type { ConnectedTls } from "./tls/connect-tls.js";
-import { reset } from "./tunnel/join.js";
-import type { UpstreamProxy } from "./upstream/read-upstream.js";
 
 export type Opened =
   | { kind: "open"; socket: Socket; rule: string; anyProtocol: boolean; upstream: UpstreamProxy | null }
@@ -296,3 +292,25 @@ export type RecordAttempt = (
   outcome: EgressOutcome,
   details?: { rule?: string | null; bytesOut?: number; bytesIn?: number },
 ) => Promise<void>;
+
+/** Limits that keep programs in a sandbox, and the servers that they reach, from using up the host. */
+export interface EgressLimits {
+  /** Connections of one sandbox at the same time. More are reset at once. Default 1024. */
+  maxConnections: number;
+  /** Names that one sandbox may use without a proxy. Each gets an address inside. Default 256. */
+  maxNames: number;
+  /** Time limit for looking up a name, and then for connecting to each of its addresses. Default 30 seconds. */
+  connectTimeoutMs: number;
+  /** Time limit for a program to send the head of each request. Default 30 seconds. */
+  headTimeoutMs: number;
+  /** How long a plain HTTP request may go on without a byte in either direction. Default 5 minutes. */
+  idleTimeoutMs: number;
+}
+
+export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
+  maxConnections: 1024,
+  maxNames: 256,
+  connectTimeoutMs: 30_000,
+  headTimeoutMs: 30_000,
+  idleTimeoutMs: 300_000,
+};

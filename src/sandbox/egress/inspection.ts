@@ -1,26 +1,35 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
-import type { SecureContext } from "node:tls";
-import type { SourcedRule } from "../policy/egress/egress-schema.js";
+import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import type { RequestRule, SourcedRule } from "../policy/egress-schema.js";
 import type { Canary } from "./canaries/new-canary.js";
-import { allowingRules, describeRule } from "./requests/decide-request.js";
-import { readRequest } from "./requests/read-request.js";
+import { errnoOrIo, reset } from "./join.js";
+import { type ReadRequest, readRequest } from "./read-request.js";
 import { coversEndpoint, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
 import { hostOf } from "./rules/target.js";
-import { AnswerMask } from "./secrets/answer-mask.js";
-import { type AppliedSecrets, applySecrets, mayReceive, type RequestHead } from "./secrets/apply-secrets.js";
+import { AnswerMask, askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/answer-mask.js";
+import type { HeldAwsSecret } from "./secrets/aws/aws-keys.js";
 import { type AwsSigning, findAwsPlaceholders } from "./secrets/aws/find-aws-placeholders.js";
-import type { HeldAwsSecret } from "./secrets/aws/held-aws-secret.js";
 import { KeptBodies } from "./secrets/aws/read-body.js";
 import type { SignedRequest, UnsignedRequest } from "./secrets/aws/sign-request.js";
-import type { HeldSecret } from "./secrets/held-secret.js";
-import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
+import {
+  type AppliedSecrets,
+  applySecrets,
+  type HeldSecret,
+  mayReceive,
+  type RequestHead,
+} from "./secrets/held-secret.js";
 import type { SecretMask } from "./secrets/secret-mask.js";
-import { type AcceptedTls, acceptTls } from "./tls/accept-tls.js";
+import {
+  authorityCertificate,
+  type KeyPair,
+  keyToPem,
+  newKeyPair,
+  serverCertificate,
+} from "./tls/certificate.js";
 import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
-import { SessionAuthority } from "./tls/session-authority.js";
 
 export interface InspectionOptions {
   rules: readonly SourcedRule[];
@@ -184,4 +193,153 @@ interface SignOptions extends Omit<UnsignedRequest, "readBody"> {
   from: Readable;
   to: Duplex;
   idleTimeoutMs: number;
+}
+
+type AcceptedTls = { kind: "accepted"; stream: TLSSocket } | { kind: "failed"; errno: string };
+
+/**
+ * Answers a program's TLS greeting as the server. Only HTTP/1.1 is offered, so that programs that also speak HTTP/2
+ * fall back to it. `errno` is Node's code, for example that of a program that does not trust the certificate.
+ */
+async function acceptTls(
+  inside: Duplex,
+  { secureContext, timeoutMs }: { secureContext: SecureContext; timeoutMs: number },
+): Promise<AcceptedTls> {
+  const stream = new TLSSocket(inside, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
+  const errno = await new Promise<string | null>((resolve) => {
+    const timer = setTimeout(() => settle("ETIMEDOUT"), timeoutMs);
+    const settle = (result: string | null) => {
+      clearTimeout(timer);
+      resolve(result);
+    };
+    stream.once("secure", () => settle(null));
+    stream.on("_tlsError", (error) => settle(errnoOrIo(error)));
+    stream.on("error", (error) => settle(errnoOrIo(error)));
+    stream.once("close", () => settle("ECONNRESET"));
+  });
+  if (errno === null) return { kind: "accepted", stream };
+  stream.destroy();
+  reset(inside);
+  return { kind: "failed", errno };
+}
+
+/** A program can ask for any number of names below one that a rule allows. */
+const MAX_CONTEXTS = 256;
+
+/** The certificate authority of one sandbox, which only this sandbox is told to trust. */
+class SessionAuthority {
+  /** Certificate in PEM. */
+  readonly certificate: string;
+  readonly #name: string;
+  readonly #signer: KeyPair;
+  /** Shared by the certificates of all servers: making a key takes longer than signing. */
+  readonly #keys: KeyPair;
+  readonly #contexts = new Map<string, Promise<SecureContext>>();
+
+  private constructor(name: string, { certificate, signer, keys }: Keys) {
+    this.certificate = certificate;
+    this.#name = name;
+    this.#signer = signer;
+    this.#keys = keys;
+  }
+
+  static async create(): Promise<SessionAuthority> {
+    const name = "brig: certificate authority of one sandbox";
+    const [signer, keys] = await Promise.all([newKeyPair(), newKeyPair()]);
+    return new SessionAuthority(name, {
+      certificate: await authorityCertificate(name, signer),
+      signer,
+      keys,
+    });
+  }
+
+  /** The TLS context with which a server answers as this name or address. */
+  async contextFor(host: string): Promise<SecureContext> {
+    const known = this.#contexts.get(host) ?? this.#make(host);
+    // Last in the map is what was used last.
+    this.#contexts.delete(host);
+    this.#contexts.set(host, known);
+    const [oldest] = this.#contexts.keys();
+    if (this.#contexts.size > MAX_CONTEXTS && oldest !== undefined) this.#contexts.delete(oldest);
+    return await known;
+  }
+
+  async #make(host: string): Promise<SecureContext> {
+    const signing = { issuer: this.#name, signer: this.#signer, keys: this.#keys };
+    const cert = await serverCertificate(host, signing);
+    return createSecureContext({ cert, key: await keyToPem(this.#keys), minVersion: "TLSv1.2" });
+  }
+}
+
+interface Keys {
+  certificate: string;
+  signer: KeyPair;
+  keys: KeyPair;
+}
+
+/** The first rule of each source that allows the request; null if one of the sources has none. */
+export function allowingRules(rules: readonly SourcedRule[], request: ReadRequest): RequestRule[] | null {
+  const sources = [...new Set(rules.map(({ source = 0 }) => source))];
+  const allowing = sources.flatMap((one) => {
+    const rule = allowingRule(
+      rules.filter(({ source = 0 }) => source === one),
+      request,
+    );
+    return rule === null ? [] : [rule];
+  });
+  return allowing.length === sources.length ? allowing : null;
+}
+
+/** The rule has to allow the request in each way in which it may be read. */
+function allowingRule(
+  rules: readonly RequestRule[],
+  { method, paths, queries }: ReadRequest,
+): RequestRule | null {
+  const allows = (rule: RequestRule) =>
+    (rule.methods === undefined || rule.methods.includes(method)) &&
+    paths.every((path) => rule.path === undefined || matchesPattern(rule.path, path)) &&
+    queries.every((query) => rule.query === undefined || hasOnly(rule.query, query));
+  return rules.find(allows) ?? null;
+}
+
+/** A parameter that is there twice is refused, since programs differ in which one they take. */
+function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["queries"][number]): boolean {
+  const names = new Set(query.map(({ name }) => name));
+  if (names.size !== query.length) return false;
+  return query.every(({ name, value }) => {
+    const pattern = Object.hasOwn(allowed, name) ? allowed[name] : undefined;
+    // A slash is nothing special in a value.
+    return pattern !== undefined && matchesPattern(pattern.replaceAll(/\*+/g, "**"), value);
+  });
+}
+
+/** A rule in one line, for messages and records: `GET,HEAD api.github.com /repos/acme/**`. */
+export function describeRule({ host, methods, path, query }: RequestRule): string {
+  const parameters = Object.entries(query ?? {}).map(([name, value]) => `${name}=${value}`);
+  const shownQuery = query === undefined ? "" : `?${parameters.join("&")}`;
+  return `${methods?.join(",") ?? "any method"} ${host} ${path ?? "any path"}${shownQuery}`;
+}
+
+/**
+ * Whether the whole text matches: `*` stands for any characters but a slash, `**` for any at all. Takes time in
+ * proportion to both lengths, whatever a program puts into its URL.
+ */
+function matchesPattern(pattern: string, text: string): boolean {
+  const tokens = pattern.match(/\*\*|[\s\S]/g) ?? [];
+  const reach = (states: boolean[]) => {
+    for (const [at, token] of tokens.entries())
+      if (states[at] && token.startsWith("*")) states[at + 1] = true;
+    return states;
+  };
+  let states = reach([true]);
+  for (const character of text.split("")) {
+    const next: boolean[] = [];
+    for (const [at, token] of tokens.entries()) {
+      if (!states[at]) continue;
+      if (token === "**" || (token === "*" && character !== "/")) next[at] = true;
+      if (token === character && token !== "*") next[at + 1] = true;
+    }
+    states = reach(next);
+  }
+  return states[tokens.length] === true;
 }

@@ -2,9 +2,8 @@ import { lstatSync, type Stats } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
-import { isTelling } from "../receipt/obeyed/obeyed-names.js";
+import { isTelling } from "../receipt/obeyed-names.js";
 import { type BytePath, countsSubdirectories, listNames, quoteBytePath } from "./byte-paths.js";
-import { isRepository, isRepositoryPart } from "./repository-parts.js";
 
 export interface FoundRepositories {
   /** Everything named `.git`, whether file, directory or link. */
@@ -98,4 +97,20 @@ function tooLarge(root: BytePath): BrigError {
       hint: "choose a directory further down, or use --sandbox read-only",
     },
   );
+}
+
+/** The names in lower case. */
+export const REPOSITORY_PARTS: ReadonlySet<string> = new Set(["head", "objects", "refs", "commondir"]);
+
+/** Whether git looks for this name in a directory to find out whether it is a repository. */
+function isRepositoryPart(name: string): boolean {
+  return REPOSITORY_PARTS.has(name.toLowerCase());
+}
+
+/**
+ * Whether git takes a directory with these parts, in lower case, for a repository, whatever it is called. The objects
+ * and refs may be in another directory, which `commondir` names. Case does not matter on some file systems.
+ */
+export function isRepository(parts: ReadonlySet<string>): boolean {
+  return parts.has("head") && (parts.has("commondir") || (parts.has("objects") && parts.has("refs")));
 }

@@ -1,22 +1,28 @@
 import { dirname, resolve } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { BrigError } from "../../errors.js";
 import { directoriesAbove, isAtOrBelow } from "../plan/paths.js";
 import type { KnownDirectory } from "../plan/plan.js";
 import {
   type BytePath,
   fromBytePath,
+  isHardLinked,
   listNames,
   lstatOrNull,
+  quoteBytePath,
   readSmallFile,
   toBytePath,
 } from "./byte-paths.js";
-import { ConfigFiles } from "./config-files.js";
 import { type FoundRepositories, findRepositories } from "./find-repositories.js";
 import { type HardLinkedFile, parseAlternates, readGitDirectory, readPointer } from "./git-directory.js";
 import { type GitIndex, parseGitIndex } from "./git-index.js";
-import { refuseHardLinks } from "./hard-links.js";
 import { cannotProtect, type ProtectedPath, ProtectedSet } from "./protected-set.js";
-import type { ConfigPath } from "./repository-config.js";
+import {
+  type ConfigPath,
+  configOf,
+  type RepositoryConfig,
+  readRepositoryConfig,
+} from "./repository-config.js";
 import type { UserGitConfig } from "./user-config.js";
 
 export interface GitPathRequest {
@@ -297,4 +303,127 @@ class GitPathSearch {
       this.#readDotGit(dotGit);
     }
   }
+}
+
+const CONFIG_MAX_BYTES = 1024 * 1024;
+/** Far more than the ten levels of includes that git itself follows. */
+const MAX_FILES = 1000;
+
+/** Reads configuration of git, and protects what it includes. */
+class ConfigFiles {
+  readonly #found: ProtectedSet;
+  readonly #home: BytePath | null;
+
+  constructor(found: ProtectedSet, home: BytePath | null) {
+    this.#found = found;
+    this.#home = home;
+  }
+
+  /** The file, if it exists, and all that it includes. */
+  read(file: BytePath): RepositoryConfig[] {
+    const configs: RepositoryConfig[] = [];
+    const open = [{ path: file, from: file }];
+    const known = new Set([file]);
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const bytes = this.#readFile(next.path, next.from);
+      if (bytes === null) continue;
+      if (known.size > MAX_FILES) throw cannotProtect(file, "it includes more files than git would follow");
+      const config = readRepositoryConfig(bytes, { directory: dirname(next.path), home: this.#home });
+      configs.push(config);
+      for (const { kind, path } of config.paths) {
+        if (kind !== "include" || known.has(path)) continue;
+        known.add(path);
+        open.push({ path, from: next.path });
+      }
+    }
+    return configs;
+  }
+
+  /**
+   * The paths that configuration for every repository names. Only a value that looks like a path counts as one there: a word
+   * such as "log" or "vim" would else keep every file of that name from being changed.
+   */
+  userPaths({ files, settings }: UserGitConfig): ConfigPath[] {
+    const inFiles = files.flatMap((file) => this.read(toBytePath(file)));
+    const inVariables = configOf(settings, { directory: "/", home: this.#home });
+    return [...inFiles, inVariables]
+      .flatMap(({ paths }) => paths)
+      .filter(({ kind, path }) => kind !== "argument" || path.includes("/") || /\.[0-9A-Za-z]+$/.test(path));
+  }
+
+  #readFile(path: BytePath, from: BytePath): Buffer | null {
+    const target = this.#found.follow({ path, from, whenAbsent: "protect", isFile: true });
+    if (target === null) return null;
+    const bytes = this.#found.ifReadable(target, () => readSmallFile(target, CONFIG_MAX_BYTES));
+    if (typeof bytes !== "string") return bytes;
+    // Many name a file such as /dev/null where there is to be no configuration.
+    if (bytes === "irregular" && !this.#found.isInWritable(target)) return null;
+    throw cannotProtect(from, "it is not a small regular file, or does not lead to one");
+  }
+}
+
+const MAX_BLOCKED_MS = 10;
+
+/**
+ * Refuses protected files that have another name in a writable directory: a read-only mount over one name
+ * does not keep a command from writing through the other. Searches the writable directories, which takes a
+ * second for 200 000 files, only if one of the files has more names than `files` lists. Error:
+ * `workspace.invalid` with both names.
+ */
+export async function refuseHardLinks(
+  files: readonly HardLinkedFile[],
+  writable: readonly BytePath[],
+  isWritable: (path: BytePath) => boolean,
+): Promise<void> {
+  const sought = new Map<string, HardLinkedFile>();
+  const paths = new Map<string, Set<BytePath>>();
+  for (const file of files) paths.set(file.file, (paths.get(file.file) ?? new Set()).add(file.path));
+  for (const file of files)
+    if ((paths.get(file.file)?.size ?? 0) < file.linkCount) sought.set(file.file, file);
+  if (sought.size === 0) return;
+  let sliceEnd = performance.now() + MAX_BLOCKED_MS;
+  const open = [...writable];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (performance.now() >= sliceEnd) {
+      await nextTurn();
+      sliceEnd = performance.now() + MAX_BLOCKED_MS;
+    }
+    if (isWritable(path)) searchDirectory(path, { sought, open, isWritable });
+  }
+}
+
+interface Search {
+  sought: ReadonlyMap<string, HardLinkedFile>;
+  open: BytePath[];
+  isWritable(path: BytePath): boolean;
+}
+
+function searchDirectory(path: BytePath, { sought, open, isWritable }: Search): void {
+  for (const entry of namesIn(path)) {
+    const child = `${path}/${entry.name}`;
+    if (entry.isDirectory()) open.push(child);
+    if (!entry.isFile() || !isHardLinked(child)) continue;
+    const stat = lstatOrNull(child);
+    const other = stat === null ? undefined : sought.get(`${stat.dev}:${stat.ino}`);
+    if (other !== undefined && isWritable(child)) throw hardLinked(other.path, child);
+  }
+}
+
+/** A directory that cannot be listed was refused by an earlier check, or is closed to commands as well. */
+function namesIn(path: BytePath) {
+  try {
+    return listNames(path);
+  } catch {
+    return [];
+  }
+}
+
+function hardLinked(path: BytePath, other: BytePath): BrigError {
+  return new BrigError(
+    `${quoteBytePath(path)} cannot be kept read-only: ${quoteBytePath(other)} is the same file by another name (a hard link)`,
+    {
+      code: "workspace.invalid",
+      hint: "replace one of them with a copy (cp -p FILE FILE.new && mv FILE.new FILE), or use --sandbox read-only",
+    },
+  );
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { GitSetting } from "./git-config.js";
+import type { GitSetting } from "./repository-config.js";
 
 /** Configuration of git that is the user's or the machine's own, and so applies to every repository. */
 export interface UserGitConfig {

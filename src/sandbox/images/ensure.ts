@@ -1,3 +1,4 @@
+import { BrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { TarFile } from "../docker/calls/tar.js";
 import type { Engine } from "../docker/engine-types.js";
@@ -5,8 +6,7 @@ import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
-import { finishedLabels, unfinishedInstruction } from "./marks/unfinished.js";
-import { provideParent } from "./parent.js";
+import { finishedLabels, unfinishedInstruction } from "./unfinished.js";
 
 /** The label of every image that brig builds; its value is the image's short name. */
 export const imageLabel = "brig.image";
@@ -120,4 +120,59 @@ async function keepMovingTag(engine: Engine, { context, definition, image }: Wan
   const moving = `${definition.repository}:latest`;
   if (!definition.hasMovingTag || image?.tags.includes(moving)) return;
   await engine.tagImage(context.tag, moving);
+}
+
+/** The parent of all images of brig. `ownDebian` is what the set-up of a checkout builds where no registry answers. */
+const debian = "debian:bookworm-slim";
+export const ownDebian = "brig/debian:bookworm-slim";
+
+/** How long the registry may take to begin its answer, and how long it may stall later. */
+const firstAnswerMs = 6_000;
+const stallMs = 60_000;
+
+export interface ParentOptions {
+  /** The engine's: "amd64" or "arm64". */
+  arch: string;
+  onProgress?: ((line: string) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Returns the name of a Debian image. If the engine has none, it is pulled. Error: `image.build-failed` if that is not
+ * possible.
+ */
+export async function provideParent(engine: Engine, options: ParentOptions): Promise<string> {
+  for (const ref of [debian, ownDebian]) {
+    if ((await engine.inspectImage(ref))?.arch === options.arch) return ref;
+  }
+  try {
+    await pullDebian(engine, options);
+    return debian;
+  } catch (cause) {
+    options.signal?.throwIfAborted();
+    throw new BrigError(`the engine does not have ${debian}, and no registry gives it`, {
+      code: "image.build-failed",
+      hint: `docker pull ${debian}, or without a registry: mmdebstrap --variant=minbase bookworm - | docker import - ${debian}`,
+      cause,
+    });
+  }
+}
+
+async function pullDebian(engine: Engine, { onProgress, signal }: ParentOptions): Promise<void> {
+  onProgress?.(`looking for ${debian} in the registry`);
+  const stalled = new AbortController();
+  using ends = new AnySignal([signal, stalled.signal]);
+  let timer = setTimeout(() => stalled.abort(), firstAnswerMs);
+  try {
+    await engine.pullImage(debian, {
+      signal: ends.signal,
+      onProgress: (line) => {
+        clearTimeout(timer);
+        timer = setTimeout(() => stalled.abort(), stallMs);
+        onProgress?.(line);
+      },
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }

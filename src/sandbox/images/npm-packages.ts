@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
-import { inTemporaryDirectory } from "./temporary-directory.js";
 
 /** One version of a package in the npm registry, with the hash of its archive. */
 export interface NpmPackage {
@@ -127,4 +127,14 @@ function requireIntegrity({ name, version, integrity }: NpmPackage, content: Uin
       hint: `expected ${integrity}, got ${found}; check your registry: npm config get registry`,
     },
   );
+}
+
+/** Runs `use` with a new temporary directory, and removes it afterwards. */
+async function inTemporaryDirectory<T>(use: (directory: string) => Promise<T>): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), "brig-"));
+  try {
+    return await use(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }

@@ -1,8 +1,8 @@
+import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import { BrigError } from "../../errors.js";
-import type { Engine, VolumeSummary } from "../docker/engine-types.js";
+import type { ContainerBody, Engine, Mount, VolumeSummary } from "../docker/engine-types.js";
 import { withLock } from "./lock.js";
-import { homeLabels } from "./marks/home-label.js";
-import { volumeContainer } from "./volume-container.js";
 
 /** Where the toolbox is mounted in sandboxes. */
 const mountPoint = "/.brig";
@@ -127,4 +127,61 @@ async function cannotFill(engine: Engine, { name, toolboxTag }: ToolboxVolume): 
     },
   );
   return await blameFullDisk(failure, engine);
+}
+
+export interface VolumeContainer {
+  image: string;
+  /** A program and its arguments. */
+  argv: readonly string[];
+  labels: Record<string, string>;
+  /** Null for a container that is only made for the files of its image. */
+  volume: Mount | null;
+}
+
+/** A container for work on one volume. Creating it copies into an empty volume what the image has at that path. */
+export function volumeContainer({ image, argv, labels, volume }: VolumeContainer): ContainerBody {
+  return {
+    Image: image,
+    Entrypoint: argv.slice(0, 1),
+    Cmd: argv.slice(1),
+    Env: [],
+    Labels: labels,
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    HostConfig: {
+      AutoRemove: false,
+      Privileged: false,
+      ReadonlyRootfs: true,
+      NetworkMode: "none",
+      CgroupnsMode: "private",
+      CapDrop: ["ALL"],
+      CapAdd: [],
+      SecurityOpt: ["no-new-privileges"],
+      Mounts: volume === null ? [] : [volume],
+      Tmpfs: {},
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+    },
+  };
+}
+
+/**
+ * The label of what is on the engine without a record in any `$BRIG_HOME`: volumes that sandboxes share. Its value tells to which
+ * one it belongs, so that brig of another leaves it alone.
+ */
+export const homeLabel = "brig.home";
+
+/** Another machine may have the same path, and use the same engine. */
+export function homeId(brigHome: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([hostname(), brigHome]))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+export function homeLabels(brigHome: string): Record<string, string> {
+  return { [homeLabel]: homeId(brigHome) };
 }

@@ -1,12 +1,12 @@
 import { Duplex } from "node:stream";
-import type { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import type { ChannelEvents } from "../channel/channel-events.js";
 import { type Frame, protocolError } from "../channel/frames.js";
 import { CONNECTED_BYTES, FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
+import { errnoName } from "../process/errno-names.js";
+import { parseExit } from "../process/exit-record.js";
 import { encodeUint32 } from "../process/spawn-request.js";
-import { callCallersCode } from "./callers-code.js";
-import { parseSocketExit, socketError } from "./socket-exit.js";
 
 const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
@@ -170,4 +170,52 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
       this.once("end", () => this.destroy(error));
     else this.destroy(error);
   }
+}
+
+/**
+ * Calls a function of the caller's while a frame is being read. An error of it is the caller's own, and must not be
+ * taken for a fault of the stream to the runner.
+ */
+export function callCallersCode(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    process.nextTick(() => {
+      throw error;
+    });
+  }
+}
+
+/**
+ * The errno with which the runner closed a socket, or null. Error: `protocol.invalid`, of which the channel is told,
+ * since the link has forgotten it already.
+ */
+export function parseSocketExit(payload: Buffer, channel: Pick<ChannelEvents, "onGone">): string | null {
+  try {
+    const { kind, errno } = parseExit(payload);
+    if (kind !== "socket") throw protocolError(`an EXIT of kind ${kind} for a socket`);
+    return errno === 0 ? null : errnoName(errno);
+  } catch (error) {
+    if (isBrigError(error)) channel.onGone(error);
+    throw error;
+  }
+}
+
+const texts: ReadonlyMap<string, string> = new Map([
+  ["EADDRINUSE", "another program in the sandbox listens there already"],
+  ["EADDRNOTAVAIL", "the sandbox has no such address"],
+  ["EACCES", "the sandbox's user may not listen on ports as low as this"],
+  ["ECONNREFUSED", "nothing in the sandbox listens there"],
+  ["ECONNRESET", "the program in the sandbox broke the connection"],
+  ["EPIPE", "the program in the sandbox has closed the connection"],
+  ["EMFILE", "the sandbox has too many connections open"],
+]);
+
+/** Error: `sandbox.port-in-use` or `sandbox.port-failed`. */
+export function socketError(what: string, errno: string): BrigError {
+  return new BrigError(`${what}: ${texts.get(errno) ?? errno}`, {
+    code: errno === "EADDRINUSE" ? "sandbox.port-in-use" : "sandbox.port-failed",
+    errno,
+    cause: Object.assign(new Error(errno), { code: errno }),
+  });
 }

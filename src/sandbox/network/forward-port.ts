@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BrigError, isBrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { RunnerLink } from "../channel/runner-link.js";
-import { join, reset } from "../egress/tunnel/join.js";
+import { join, reset } from "../egress/join.js";
 import type { ForwardedPort, ForwardOptions } from "../sandbox-types.js";
 import { SandboxNetwork } from "./sandbox-network.js";
 

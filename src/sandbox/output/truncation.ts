@@ -9,7 +9,7 @@ import {
   total,
 } from "./captured-output.js";
 import { textEnd, textStart } from "./cut-text.js";
-import type { OutputPart } from "./output-part.js";
+import type { OutputPart } from "./output-capture.js";
 
 /** The amount of an output that a model receives. One token counts as four bytes. */
 export interface TruncationPolicy {

@@ -1,17 +1,26 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { basename } from "node:path";
 import { BrigError, isBrigError } from "../../errors.js";
+import { TOKEN_BYTES } from "../channel/protocol.js";
+import type { RunnerLink } from "../channel/runner-link.js";
+import { SandboxContainer } from "../container.js";
+import type { Engine } from "../docker/engine-types.js";
 import { sandboxFiles } from "../files/files.js";
-import type { Identity, PlannedMount, SandboxPlan } from "../plan/plan.js";
+import type { Toolbox } from "../images/toolbox-volume.js";
+import { createContainerBody } from "../plan/create-body.js";
+import { isBelow } from "../plan/paths.js";
+import type { Identity, OverlayLayers, PlannedMount, SandboxPlan } from "../plan/plan.js";
+import { loadSeccompProfile } from "../policy/policy-directory.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { DirectoryReport, KernelReport } from "../proof/kernel-report.js";
-import { type OpenedTreeContainer, openTreeContainer, type TreeStart } from "./tree-container.js";
-import { applierPlan, keeperPlan, type OverlaidPlan } from "./tree-plans.js";
-import { createTreeVolumes, removeTreeVolumes } from "./tree-volumes.js";
+import type { Warn } from "../warnings.js";
+import { createTreeVolumes, removeTreeVolumes, treeVolumes } from "./tree-volumes.js";
 import {
   BASE_PATH,
   FROM_PATH,
   MERGED_PATH,
   type TreeContainer,
+  UPPER_PATH,
   type WorkspaceTree,
 } from "./workspace-tree.js";
 
@@ -252,4 +261,198 @@ function notAsPlanned(message: string): BrigError {
     code: "policy.not-enforced",
     hint: "nothing was run; use --workspace bind with this engine",
   });
+}
+
+/** Everything that is needed to start the containers of a tree, besides their plans. */
+interface TreeStart {
+  engine: Engine;
+  toolbox: Toolbox;
+  imageId: string;
+  warn: Warn;
+  /** Called if the engine may still have a container after its start has failed. */
+  onLeft?: (() => void) | undefined;
+}
+
+interface OpenedTreeContainer extends TreeContainer {
+  readonly link: RunnerLink;
+  readonly report: KernelReport;
+}
+
+/**
+ * Starts a container in which only brig works, and checks that the kernel enforces its plan. A failure leaves
+ * nothing behind.
+ */
+async function openTreeContainer(
+  plan: SandboxPlan,
+  { name, ...start }: TreeStart & { name: string },
+  { signal }: { signal?: AbortSignal | undefined } = {},
+): Promise<OpenedTreeContainer> {
+  const { engine, toolbox, imageId, warn } = start;
+  const token = randomBytes(TOKEN_BYTES);
+  const body = createContainerBody(plan, {
+    toolbox,
+    tokenHash: createHash("sha256").update(token).digest("hex"),
+    seccompJson: await loadSeccompProfile(plan.seccomp),
+  });
+  const container = new SandboxContainer(engine, { plan, keep: false, warn, recordFor: null, name });
+  try {
+    const loadRest = () => import("../connect-and-prove.js");
+    await container.start(body, { imageId, signal, whileStarting: loadRest });
+    const { connectAndProve } = await loadRest();
+    const { link, report } = await connectAndProve(container, { plan, engine, imageId, token, signal });
+    const context = { link, cwd: "/", env: {}, onStuck: () => link.close(ended()) };
+    return {
+      link,
+      report,
+      context,
+      async close() {
+        await container.discard({ isEnding: link.end(ended()) });
+      },
+    };
+  } catch (error) {
+    await container.giveUp();
+    if (container.mayExist) start.onLeft?.();
+    throw error;
+  }
+}
+
+function ended(): BrigError {
+  return new BrigError("the container that works on the workspace's tree was closed", {
+    code: "sandbox.gone",
+    reason: "closed",
+  });
+}
+
+/**
+ * The lease of a tree's containers where the session's own sandbox is kept without one. They need not outlive
+ * brig, because others can be started at any time.
+ */
+const LEASE_SECONDS = 60;
+
+export type OverlaidPlan = SandboxPlan & { overlay: OverlayLayers };
+
+/**
+ * The plan for the keeper of a session's tree. With `isFirst`, the keeper also gives the tree the workspace's
+ * owner and mode. With `from`, it can also read the tree of that id.
+ */
+export function keeperPlan(
+  plan: OverlaidPlan,
+  {
+    isFirst,
+    labels,
+    from,
+  }: { isFirst: boolean; labels: Readonly<Record<string, string>>; from?: string | undefined },
+): SandboxPlan {
+  const { overlay } = plan;
+  const volumes = treeVolumes(overlay.id);
+  const witnesses = isFirst
+    ? overlay.witnesses.map(({ path, ino }) => ({ path: `${MERGED_PATH}/${basename(path)}`, ino }))
+    : [];
+  return {
+    ...treeContainerPlan(plan, labels),
+    policyName: `of the keeper of ${JSON.stringify(overlay.lower)}`,
+    overlay: { ...overlay, path: MERGED_PATH, witnesses },
+    mounts: [
+      baseMount(overlay, "ro"),
+      {
+        kind: "writable-root",
+        path: MERGED_PATH,
+        access: "rw",
+        identity: null,
+        source: { kind: "volume", volume: volumes.merged },
+      },
+      readOnlyVolume(UPPER_PATH, volumes.upper),
+      ...(from === undefined ? [] : [readOnlyVolume(FROM_PATH, treeVolumes(from).merged)]),
+    ],
+    user: { uid: 0, gid: 0 },
+    capabilities: "tree",
+    // brig's stricter filter would refuse to make setgid directories, which a workspace may have.
+    seccomp: "full-access",
+    runnerArguments: isFirst ? ["--copy-rights", `${BASE_PATH}:${MERGED_PATH}`] : [],
+  };
+}
+
+/**
+ * The plan for an applier, which writes to the host's workspace. Paths that were protected in the session's
+ * sandboxes are read-only here too.
+ */
+export function applierPlan(
+  plan: OverlaidPlan,
+  {
+    protectedMounts,
+    labels,
+    user,
+  }: {
+    protectedMounts: readonly PlannedMount[];
+    labels: Readonly<Record<string, string>>;
+    user: SandboxPlan["user"];
+  },
+): SandboxPlan {
+  const { lower } = plan.overlay;
+  const within = protectedMounts.filter(({ path }) => isBelow(path, lower));
+  return {
+    ...treeContainerPlan(plan, labels),
+    policyName: `of the writer to ${JSON.stringify(lower)}`,
+    mounts: [
+      baseMount(plan.overlay, "rw"),
+      ...within.map(
+        ({ path, identity }): PlannedMount => ({
+          kind: "protected",
+          path: `${BASE_PATH}${path.slice(lower.length)}`,
+          access: "ro",
+          identity,
+          source: { kind: "host", path },
+        }),
+      ),
+    ],
+    user,
+    capabilities: "none",
+    // The keeper has the same: a setgid directory of the workspace must get its mode back if a commit fails.
+    seccomp: "full-access",
+  };
+}
+
+/** The common part of these plans. It has the image and the limits of the session's plan. */
+function treeContainerPlan(plan: OverlaidPlan, labels: Readonly<Record<string, string>>): SandboxPlan {
+  return {
+    ...plan,
+    sessionId: plan.overlay.id,
+    workspace: null,
+    workingDirectory: "/",
+    overlay: null,
+    volumes: [],
+    parents: [],
+    placeholders: [],
+    emptyFiles: [],
+    absentNames: [],
+    covered: [],
+    knownDirectories: [],
+    notices: [],
+    network: "none",
+    egress: null,
+    noNewPrivileges: true,
+    leaseSeconds: plan.leaseSeconds === 0 ? LEASE_SECONDS : plan.leaseSeconds,
+    runnerArguments: [],
+    imageEnvironment: {},
+    callerEnvironment: {},
+    labels: { ...labels },
+  };
+}
+
+function readOnlyVolume(path: string, volume: string): PlannedMount {
+  return { kind: "protected", path, access: "ro", identity: null, source: { kind: "volume", volume } };
+}
+
+/**
+ * If the host's directory is replaced before the engine mounts it, the check of `identity` after the start
+ * notices that.
+ */
+function baseMount({ lower, identity }: OverlayLayers, access: "ro" | "rw"): PlannedMount {
+  return {
+    kind: access === "rw" ? "writable-root" : "protected",
+    path: BASE_PATH,
+    access,
+    identity,
+    source: { kind: "host", path: lower },
+  };
 }

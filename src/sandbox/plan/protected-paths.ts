@@ -1,14 +1,16 @@
-import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
+import { type BigIntStats, lstatSync, realpathSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import type { EngineInfo } from "../docker/engine-types.js";
+import { isRootless } from "../docker/rootless.js";
+import { decodeBytePath, stepsTo, toBytePath } from "../git/byte-paths.js";
 import { findGitPaths } from "../git/git-paths.js";
 import type { ProtectedPath } from "../git/protected-set.js";
-import { findConfigPaths, missingConfigPath } from "./config-directories.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, KnownDirectory, PlannedMount, SandboxPlan } from "./plan.js";
-import { type FoundProtection, sameProtection } from "./same-protection.js";
 import type { CheckedDirectory, HostDirectories } from "./workspace.js";
 
 /** A directory of the host that is visible in the sandbox. */
@@ -280,4 +282,153 @@ function notEnforced(
 
 function quote(path: string): string {
   return JSON.stringify(path);
+}
+
+/** The result of a search through the workspace. `paths` are to be protected; one of them may be inside of another. */
+interface FoundProtection {
+  paths: ProtectedPath[];
+  knownDirectories: readonly KnownDirectory[];
+}
+
+/**
+ * The protection of a sandbox, for another one with the same settings, which need not search the same directories
+ * again. Null unless all of it is still on the host as that sandbox found it, in the same directories: then
+ * what is there now has to be searched. Commands of the other sandbox can change no more than those of this one.
+ */
+async function sameProtection(
+  plan: SandboxPlan,
+  roots: readonly { directory: CheckedDirectory }[],
+): Promise<FoundProtection | null> {
+  const { overlay, mounts, absentNames, emptyFiles, knownDirectories } = plan;
+  const isSameRoot = ({ directory: { path, identity } }: { directory: CheckedDirectory }) => {
+    const mount = mounts.find((one) => one.path === path && one.kind !== "protected" && one.kind !== "pin");
+    return isSame(overlay?.path === path ? overlay.identity : (mount?.identity ?? null), identity);
+  };
+  if (!roots.every(isSameRoot)) return null;
+  const paths = [
+    ...mounts
+      .filter(({ kind, path }) => kind === "protected" && !emptyFiles.includes(path))
+      .map(({ path, identity }) => ({ path, identity })),
+    ...absentNames.map((path) => ({ path, identity: null })),
+    ...emptyFiles.map((path) => ({ path, identity: null, isEmptyFile: true })),
+  ];
+  for (const { path, identity } of paths) if (!isSame(identity, await identityNow(path))) return null;
+  return { paths, knownDirectories };
+}
+
+/** Null for a path that does not exist, or only as the placeholder of a sandbox. */
+async function identityNow(path: string): Promise<Identity | "unknown" | null> {
+  let stat: BigIntStats | undefined;
+  try {
+    stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    return "unknown";
+  }
+  if (stat === undefined || (await isAbandonedPlaceholder(path))) return null;
+  return { dev: String(stat.dev), ino: String(stat.ino) };
+}
+
+function isSame(one: Identity | null, other: Identity | "unknown" | null): boolean {
+  if (one === null || other === null) return one === other;
+  return other !== "unknown" && one.dev === other.dev && one.ino === other.ino;
+}
+
+/**
+ * Finds brig's and Codex's configuration directories, and the `config.toml` of each, where they lie in a
+ * writable directory. The next start obeys them: a command that could write there would decide who receives
+ * the API key. Returns paths without symbolic links, whether they exist or not. Error: `workspace.invalid`
+ * for a path that a command could redirect.
+ */
+export function findConfigPaths(directories: readonly string[], writable: readonly string[]): string[] {
+  const isInWritable = (path: string) => writable.some((root) => isBelow(path, root));
+  const found = new Set<string>();
+  for (const path of directories.flatMap((directory) => [directory, join(directory, "config.toml")])) {
+    const steps = stepsTo(toBytePath(path)).map((step) => ({ ...step, path: decodeBytePath(step.path) }));
+    const target = steps.at(-1)?.path ?? "/";
+    const link = steps.find((step) => step.isLink && isInWritable(step.path));
+    if (link !== undefined) throw replaceable(link.path, { path, target });
+    if (writable.includes(target)) throw writableItself(target);
+    if (isInWritable(target)) found.add(target);
+  }
+  return [...found];
+}
+
+/** The error for a path that does not exist: it cannot be mounted read-only, so a command could create it. */
+function missingConfigPath(path: string): BrigError {
+  return new BrigError(
+    `the configuration is looked for in ${JSON.stringify(path)}, which does not exist and which a command could create`,
+    {
+      code: "workspace.invalid",
+      hint: "create it, set BRIG_HOME or CODEX_HOME to a directory outside the workspace, or use --sandbox read-only",
+    },
+  );
+}
+
+function replaceable(link: string, { path, target }: { path: string; target: string }): BrigError {
+  return new BrigError(
+    `${JSON.stringify(link)}, on the way to ${JSON.stringify(path)}, is a symbolic link that a command could replace`,
+    {
+      code: "workspace.invalid",
+      hint: `it leads to ${JSON.stringify(target)}: set BRIG_HOME or CODEX_HOME so that no link is in the workspace, or use --sandbox read-only`,
+    },
+  );
+}
+
+function writableItself(directory: string): BrigError {
+  return new BrigError(
+    `commands may not write to ${JSON.stringify(directory)}: the next start obeys its config.toml`,
+    {
+      code: "workspace.invalid",
+      hint: "use another directory as the workspace, set BRIG_HOME or CODEX_HOME to another one, or use --sandbox read-only",
+    },
+  );
+}
+
+interface Ids {
+  uid: number;
+  gid: number;
+}
+
+interface Commands {
+  policy: LoadedPolicy;
+  /** The user that they run as in the container. */
+  user: Ids;
+  /** The user who runs brig. */
+  hostUser: Ids;
+  engine: Pick<EngineInfo, "securityOptions">;
+}
+
+const READ = 0o5;
+const READ_AND_WRITE = 0o7;
+
+/**
+ * Says of each directory of the host that commands cannot use although the policy lets them: it belongs to somebody
+ * else. They have no capabilities, so even root cannot, and none of the further groups of who runs brig.
+ */
+export function ownerNotices(roots: readonly Root[], commands: Commands): BrigError[] {
+  const { policy, engine, user, hostUser } = commands;
+  if (policy.policy.capabilities !== "none") return [];
+  // In a rootless engine's user namespace its user is root.
+  const actual = isRootless(engine) ? hostUser : user;
+  return roots.flatMap(({ access, directory: { path } }) => {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || permits(stat, actual, access === "rw" ? READ_AND_WRITE : READ)) return [];
+    const what = permits(stat, actual, READ) ? "write to" : "use";
+    return new BrigError(
+      `commands cannot ${what} ${JSON.stringify(path)}: it belongs to ${stat.uid}:${stat.gid}, and they run as ${actual.uid}:${actual.gid}`,
+      { code: "workspace.invalid", hint: remedy(stat, commands) },
+    );
+  });
+}
+
+function permits({ mode, uid, gid }: Stats, user: Ids, wanted: number): boolean {
+  const bits = uid === user.uid ? mode >> 6 : gid === user.gid ? mode >> 3 : mode;
+  return (bits & wanted) === wanted;
+}
+
+function remedy({ uid, gid }: Stats, { user, hostUser, engine }: Commands): string {
+  if (isRootless(engine) || (hostUser.uid !== 0 && user.uid === hostUser.uid))
+    return "use a directory of your own, or have its owner give it to you: chown, or chmod";
+  const owner = `${uid}:${gid}`;
+  return `run them as its owner: --user ${owner}, or user = "${owner}" in a policy file`;
 }

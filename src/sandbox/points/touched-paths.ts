@@ -1,6 +1,5 @@
 import type { LiveChanges } from "../changes/live-changes.js";
-import { keyOf } from "../changes/path-key.js";
-import type { TouchedPath } from "../changes/seen-change.js";
+import { keyOf, type TouchedPath } from "../changes/workspace-change.js";
 import { leftOutOf } from "../tree/tree-changes.js";
 
 /** The result of a scan. */

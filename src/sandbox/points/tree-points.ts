@@ -2,21 +2,25 @@ import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { Gate } from "../../lib/time/gate.js";
-import { FILES_AT_ONCE } from "../changes/commit/stage-contents.js";
+import { FILES_AT_ONCE } from "../changes/commit.js";
 import type { LiveChanges } from "../changes/live-changes.js";
-import { keyOf } from "../changes/path-key.js";
-import type { SeenChange, TouchedPath } from "../changes/seen-change.js";
+import {
+  isBelowOneOf,
+  isOfRepository,
+  keyOf,
+  type SeenChange,
+  type TouchedPath,
+} from "../changes/workspace-change.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
-import { type PointEntry, type PointHead, type PointKind, pathOfEntry } from "../snapshots/point-lines.js";
+import { type PointEntry, type PointHead, type PointKind, pathOfEntry } from "../snapshots/point-log.js";
 import { createSnapshot, openPointLog, type SnapshotLog, storing } from "../snapshots/snapshot-store.js";
-import { occupiedBytes } from "../tree/tree-state.js";
+import { occupiedBytes } from "../tree/tree-changes.js";
 import type { Warn } from "../warnings.js";
-import { summarise } from "./point-changes.js";
-import type { RestorePoint } from "./restore-point.js";
-import type { StartState } from "./start/start-state.js";
-import { isSameEntry, storeEntry } from "./store-entry.js";
+import type { RestorePoint, RestorePointChange } from "./restore-point.js";
+import type { StartState } from "./start.js";
 import { TouchedPaths, type TouchedScan } from "./touched-paths.js";
+import { isSameEntry, storeEntry } from "./wanted.js";
 
 interface TreePointsRequest {
   tree: WorkspaceTree;
@@ -260,4 +264,47 @@ export function tooLarge(consequence: string): BrigError {
     `the changes of the workspace have more than ${formatBytes(MAX_BYTES)}, so ${consequence}`,
     { code: "file.too-large", hint: "remove large files that need not be kept" },
   );
+}
+
+const LISTED_MAX = 100;
+
+/**
+ * Summarises the changes of a point since the one before. The entries must be in the order of their paths. Changes in the
+ * repository are named as ".git" alone, since a commit changes many files in it.
+ */
+export function summarise(
+  entries: readonly PointEntry[],
+  before: ReadonlyMap<string, ManifestEntry>,
+): Pick<RestorePoint, "count" | "changes"> {
+  const changes: RestorePointChange[] = [];
+  let count = 0;
+  const deleted = new Set<string>();
+  let hasRepository = false;
+  for (const entry of entries) {
+    const key = keyOf(pathOfEntry(entry));
+    const changed = changeOf(entry, before.get(key));
+    if (changed === null) continue;
+    const isRepository = isOfRepository(pathOfEntry(entry));
+    if (isRepository && hasRepository) continue;
+    hasRepository ||= isRepository;
+    const path = isRepository ? ".git" : Buffer.from(key, "latin1").toString("utf8");
+    const change = isRepository && path !== key ? "modified" : changed;
+    if (change === "deleted") {
+      // Paths below a deleted directory are not listed.
+      if (isBelowOneOf(key, deleted)) continue;
+      deleted.add(key);
+    }
+    count++;
+    if (changes.length < LISTED_MAX) changes.push({ path, change });
+  }
+  return { count, changes };
+}
+
+/** Null if the path did not exist before and does not exist now. */
+function changeOf(entry: PointEntry, before: ManifestEntry | undefined): RestorePointChange["change"] | null {
+  const isThere = "same" in entry ? before?.change.before != null : entry.change.now !== null;
+  const wasThere =
+    before === undefined ? !("same" in entry) && entry.change.before !== null : before.change.now !== null;
+  if (wasThere) return isThere ? "modified" : "deleted";
+  return isThere ? "added" : null;
 }

@@ -4,8 +4,7 @@ import { readTextFile } from "../../lib/bounded-file.js";
 import { compiledPolicies } from "./compiled-policies.js";
 import { isSandboxMode, SANDBOX_MODES } from "./modes.js";
 import type { LoadedPolicy, Policy } from "./policy.js";
-import { policyDirectory } from "./policy-directory.js";
-import { refusedPolicyFile } from "./refused-policy-file.js";
+import { policyDirectory, refusedPolicyFile } from "./policy-directory.js";
 
 const POLICY_MAX_BYTES = 1024 * 1024;
 

@@ -1,5 +1,4 @@
-import { normalPattern, patternCovers, patternsOf } from "./hosts/host-pattern.js";
-import { PUBLIC } from "./hosts/host-presets.js";
+import { normalPattern, PUBLIC, patternCovers, patternsOf } from "./hosts.js";
 
 /** The network access of a sandbox. The hosts of an allow-list are in the normal spelling of `normalPattern`. */
 export type NetworkScope =

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { z } from "zod";
-import { egressSchema } from "./egress/egress-schema.js";
+import { egressSchema } from "./egress-schema.js";
 import { LIMIT_BOUNDS } from "./limit-bounds.js";
 import { parseNetwork } from "./network.js";
 

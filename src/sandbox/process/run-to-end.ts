@@ -1,5 +1,5 @@
 import { BrigError } from "../../errors.js";
-import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../output/head-and-tail.js";
+import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../output/output-capture.js";
 import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
 import { type CommandContext, startCommand } from "./start-command.js";
 

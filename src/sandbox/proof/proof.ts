@@ -1,12 +1,11 @@
+import { appliesSeccomp, ignoresCgroups, runtimeOf } from "../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../docker/engine-types.js";
 import type { EgressInForce } from "../network/egress/in-force.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { compareAuthority, compareSystemCalls } from "./compare-authority.js";
-import { compareLimits } from "./compare-limits.js";
 import { compareMounts } from "./compare-mounts.js";
 import type { Assertion, Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
-import { runtimeExcuses } from "./runtime-excuses.js";
 
 /** A promise that this engine or runtime cannot show. */
 export interface NotProvable extends Difference {
@@ -106,4 +105,93 @@ function summarize(report: KernelReport): Record<string, string> {
     cpus: describe(cgroup.cpus),
     probes: [...report.probes].map(([name, errno]) => `${name} ${errno}`).join(", ") || "none",
   };
+}
+
+/** The kernel counts CPU time in whole microseconds per period, so it rounds. */
+const CPU_TOLERANCE = 1e-3;
+
+function compareLimits(
+  { limits }: SandboxPlan,
+  { cgroup, resourceLimits, settings }: KernelReport,
+): Difference[] {
+  const found: Difference[] = [];
+  const expect = (
+    assertion: Difference["assertion"],
+    name: string,
+    promised: number,
+    kernel: number | null,
+  ) => {
+    if (kernel !== null && Math.abs(kernel - promised) <= (name === "cpus" ? CPU_TOLERANCE : 0)) return;
+    found.push({ assertion, promised: `${name} ${promised}`, kernel: `${name} ${kernel ?? "unknown"}` });
+  };
+  expect("F1-limits", "memory bytes", limits.memoryBytes, cgroup.memoryBytes);
+  expect("F1-limits", "pids", limits.pids, cgroup.pids);
+  expect("F1-limits", "cpus", limits.nanoCpus / 1e9, cgroup.cpus);
+  expect("F2-swap", "swap bytes", 0, cgroup.swapBytes);
+  for (const [name, promised] of [
+    ["Max open files", limits.openFiles],
+    ["Max core file size", limits.coreBytes],
+  ] as const)
+    expect("F14-resource-limits", name, promised, resourceLimits.get(name)?.hard ?? null);
+  for (const [name, promised] of Object.entries(limits.ipc)) {
+    const kernel = settings.get(name);
+    if (kernel !== promised)
+      found.push({
+        assertion: "F17-ipc",
+        promised: `${name} ${promised}`,
+        kernel: `${name} ${kernel ?? "unknown"}`,
+      });
+  }
+  return found;
+}
+
+type Excuses = Partial<Record<Assertion, string>>;
+
+/**
+ * Assertions that gVisor cannot show by design. Nothing else excuses an assertion for a runtime, and every proof lists
+ * the excused ones.
+ */
+const GVISOR: Excuses = {
+  "A4-no-new-privileges": "gVisor does not report NoNewPrivs in /proc/self/status",
+  "A11-kernel-settings": "gVisor's /proc is its own and does not reach the host's settings",
+  "B6-nosuid-nodev": "gVisor does not list nosuid and nodev of its mounts",
+  "B10-identity": "gVisor numbers devices and inodes itself",
+  "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
+  "B18-devices": "gVisor ignores read-only paths: as uid 0, a command can replace a device with another file",
+  "F20-terminals": "gVisor has terminals of its own",
+  "F17-ipc": "gVisor has no limits for System V IPC and message queues",
+};
+
+const WITHOUT_FILTERS =
+  "gVisor loads a container's system call filter only when it is started with --oci-seccomp";
+
+const UNFILTERED: Excuses = {
+  "A5-seccomp": WITHOUT_FILTERS,
+  "A10-setuid-bits":
+    "gVisor without --oci-seccomp sets setuid and setgid bits, also on the host's files in a writable workspace; inside they have no effect",
+  "N-system-calls": WITHOUT_FILTERS,
+};
+
+/** Empty unless the container runs on gVisor, whatever its runtime is called. */
+function runtimeExcuses(
+  plan: Pick<SandboxPlan, "runtime" | "kernel">,
+  report: Pick<KernelReport, "kernel">,
+  engine: EngineInfo,
+): Excuses {
+  if (plan.kernel !== "gvisor" || report.kernel !== "gvisor") return {};
+  const runtime = runtimeOf(engine, plan.runtime);
+  return {
+    ...GVISOR,
+    ...(appliesSeccomp(runtime) ? {} : UNFILTERED),
+    "F1-limits": limitsReason(ignoresCgroups(runtime)),
+    "F2-swap": limitsReason(ignoresCgroups(runtime)),
+  };
+}
+
+function limitsReason(ignores: boolean | null): string {
+  if (ignores === true) return "gVisor is started with --ignore-cgroups: there is no limit";
+  const inside = "gVisor's cgroup files are its own, without the container's limits";
+  return ignores === false
+    ? `${inside}: the host's kernel enforces these for gVisor as a whole`
+    : `${inside}: the host's kernel enforces these for gVisor as a whole, unless it is started with --ignore-cgroups`;
 }

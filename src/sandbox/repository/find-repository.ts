@@ -1,11 +1,11 @@
 import { realpathSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import type { BrigError } from "../../errors.js";
+import { basename, dirname, join, resolve } from "node:path";
+import { BrigError } from "../../errors.js";
 import { type BytePath, fromBytePath, lstatOrNull, readSmallFile, toBytePath } from "../git/byte-paths.js";
 import { parseAlternates } from "../git/git-directory.js";
+import { type IndexedFile, parseGitIndex } from "../git/git-index.js";
+import { type GitSetting, parseGitConfig } from "../git/repository-config.js";
 import { directoriesAbove, isAtOrBelow } from "../plan/paths.js";
-import { unusable } from "./unusable.js";
-import { hasWorkTree, workTreesIn } from "./work-tree.js";
 
 /** The repository that git uses in a workspace, which a sandbox would not see all of by itself. */
 export interface OutsideRepository {
@@ -194,4 +194,69 @@ function trimmed(text: string): string {
 
 function quote(path: string): string {
   return JSON.stringify(path);
+}
+
+const CONFIG_MAX_BYTES = 1024 * 1024;
+const INDEX_MAX_BYTES = 256 * 1024 * 1024;
+const MAX_LOOKED_AT = 1000;
+const INODE_BITS = 32;
+
+/** None if it is absent or closed to this user. Error: `workspace.invalid` for what is no small regular file. */
+export function settingsIn(file: string): GitSetting[] {
+  const bytes = orNull(() => readSmallFile(toBytePath(file), CONFIG_MAX_BYTES));
+  if (typeof bytes === "string")
+    throw unusable(`${JSON.stringify(file)} is not a small regular file`, "repair the repository");
+  return bytes === null ? [] : parseGitConfig(bytes.toString("utf8"));
+}
+
+/** Absolute paths of the work trees that a git directory's configuration names, the one that counts first. */
+function workTreesIn(directory: string): string[] {
+  return ["config.worktree", "config"]
+    .map((name) =>
+      settingsIn(join(directory, name)).findLast(
+        ({ name, value }) => name === "core.worktree" && value !== "",
+      ),
+    )
+    .flatMap((setting) => (setting?.value ? [resolve(directory, setting.value)] : []));
+}
+
+/**
+ * Whether the index was made of the very files that are in this directory. `git init --separate-git-dir` notes nowhere
+ * to which work tree a git directory belongs. But an index has the inode number of each tracked file and the
+ * nanosecond in which it was last changed, and whoever makes a file can choose neither.
+ */
+function hasWorkTree(directory: string, workTree: string): boolean {
+  // A git directory of this name belongs to the directory that it is in.
+  if (basename(directory) === ".git") return false;
+  const bytes = orNull(() => readSmallFile(toBytePath(join(directory, "index")), INDEX_MAX_BYTES));
+  if (bytes === null || typeof bytes === "string") return false;
+  const files: IndexedFile[] = [];
+  const usesSha256 = settingsIn(join(directory, "config")).some(
+    ({ name, value }) => name === "extensions.objectformat" && value?.toLowerCase() === "sha256",
+  );
+  parseGitIndex(bytes, usesSha256 ? 32 : 20, (file) => {
+    if (files.length < MAX_LOOKED_AT) files.push(file);
+  });
+  return files.some((file) => isSame(file, toBytePath(workTree)));
+}
+
+function isSame({ path, changedSeconds, changedNanoseconds, ino }: IndexedFile, workTree: string): boolean {
+  const stat = orNull(() => lstatOrNull(`${workTree}/${path}`));
+  // A file with another name could be tracked in another work tree.
+  if (stat === null || !stat.isFile() || stat.nlink !== 1n) return false;
+  const changedNs = BigInt(changedSeconds) * 1_000_000_000n + BigInt(changedNanoseconds);
+  return stat.ctimeNs === changedNs && BigInt.asUintN(INODE_BITS, stat.ino) === BigInt(ino);
+}
+
+function orNull<T>(act: () => T): T | null {
+  try {
+    return act();
+  } catch {
+    return null;
+  }
+}
+
+/** An error that says why git will not work in the sandbox. It becomes a warning: the sandbox starts without the repository. */
+export function unusable(reason: string, hint: string, cause?: unknown): BrigError {
+  return new BrigError(reason, { code: "workspace.invalid", hint, cause });
 }

@@ -9,7 +9,7 @@ import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { checkRoots } from "../plan/plan-sandbox.js";
 import type { HostDirectories } from "../plan/workspace.js";
-import type { EgressSettings } from "../policy/egress/egress-schema.js";
+import type { EgressSettings } from "../policy/egress-schema.js";
 import { describeNetwork } from "../policy/network.js";
 import type { LoadedPolicy } from "../policy/policy.js";
 import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";

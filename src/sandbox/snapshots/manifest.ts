@@ -14,7 +14,7 @@ import {
 import type { Owner } from "../../lib/owner.js";
 import { decodeUtf8 } from "../../lib/utf8.js";
 import { FILE_TYPES } from "../sandbox-types.js";
-import type { BaseState, FileState, PresentState, TreeChange } from "../tree/tree-state.js";
+import type { BaseState, FileState, PresentState, TreeChange } from "../tree/tree-changes.js";
 
 /** One path that differs between the host's workspace and the sandbox's. */
 export interface ManifestEntry {

@@ -1,7 +1,6 @@
 import { TOOLBOX_PATH } from "../plan/create-body.js";
 import { openedSandboxOf, type Sandbox } from "../sandbox.js";
-import { scanChanges } from "./tree-changes.js";
-import { occupiedBytes } from "./tree-state.js";
+import { occupiedBytes, scanChanges } from "./tree-changes.js";
 
 /** Directories whose contents the kernel makes up: they are in no file system of the container's own. */
 const NOT_ON_DISK = ["proc", "sys", "dev"];

@@ -3,8 +3,8 @@ import { COPY_RESULT_BYTES, COPY_STATE_BYTES, CopyOutcome } from "../channel/pro
 import { type FileRequest, fileError, perform } from "../files/file-request.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import type { CommandContext } from "../process/start-command.js";
-import { encodeRecord, sortRecords, type TreeRecord } from "./commit-records.js";
-import type { FileStamp } from "./tree-state.js";
+import type { FileStamp } from "./tree-changes.js";
+import { encodeRecord, sortRecords, type TreeRecord } from "./tree-commit.js";
 
 /** A change to copy. The content of a "put" is that of the same path in the other tree, up to `maxBytes`. */
 export type CopyRecord = TreeRecord & { expects: "any"; maxBytes?: number };

@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Engine } from "../docker/engine-types.js";
-import { homeLabels } from "../images/marks/home-label.js";
-import { toolboxLabel } from "../images/toolbox-volume.js";
-import { volumeContainer } from "../images/volume-container.js";
+import { homeLabels, toolboxLabel, volumeContainer } from "../images/toolbox-volume.js";
 
 /** A volume that is mounted, writable, at an absolute path. */
 export interface VolumeMount {

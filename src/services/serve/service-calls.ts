@@ -1,20 +1,23 @@
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { readVersion } from "../../version.js";
-import { type AttemptPlace, taskNamed } from "./episodes/attempts.js";
-import { EpisodeSet, type EpisodeSetOptions } from "./episodes/episode-set.js";
-import { openTask } from "./episodes/open-task.js";
-import type { Answer, Call, Calls } from "./http/calls.js";
+import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
+import type { Answer, Call, Calls } from "./http/response.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
-import { execBuffered, execStreamed } from "./sandboxes/exec-calls.js";
-import { listEntries, readFile, removeFile, writeFile } from "./sandboxes/file-calls.js";
 import { type FreePlaces, openFree } from "./sandboxes/open-free.js";
-import type { OpenedPlace } from "./sandboxes/opened-place.js";
+import {
+  execBuffered,
+  execStreamed,
+  listEntries,
+  readFile,
+  removeFile,
+  writeFile,
+} from "./sandboxes/sandbox-calls.js";
 import { SandboxSet } from "./sandboxes/sandbox-set.js";
-import type { InUse } from "./sandboxes/served-sandbox.js";
+import type { InUse, OpenedPlace } from "./sandboxes/served-sandbox.js";
 import { openApiDescription } from "./wire/openapi.js";
 import type { RouteName } from "./wire/routes.js";
-import type { RemoteSandboxOptions } from "./wire/sandbox-schemas.js";
+import type { RemoteSandboxOptions } from "./wire/schemas.js";
 
 export interface ServiceOptions {
   places: FreePlaces;

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { retryPolicy } from "../../../src/batch/runs/batch/retries.js";
+import { retryPolicy } from "../../../src/batch/runs/batch/batch-settings.js";
 import { runAttempts } from "../../../src/batch/runs/batch/run-batch.js";
 import { attemptFolder, RESULT_FILE, runFiles } from "../../../src/batch/runs/results/run-files.js";
 import { playedResult, playedRunner, playedSettings, playedTasks } from "../../support/played-attempts.js";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
   type BatchWait,
+  openAdmission,
   openAttemptAdmission,
   requireRoomFor,
 } from "../../../src/batch/runs/admission/attempt-admission.js";
-import { openAdmission } from "../../../src/batch/runs/admission/open-admission.js";
 import type { AttemptFailure, AttemptResult } from "../../../src/batch/runs/results/attempt-result.js";
 import { harmedEngine, testEngine } from "../../support/engine.js";
 import { ManualClock } from "../../support/manual-clock.js";

@@ -1,8 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { nopAgent } from "../../../src/batch/runs/agents/nop-agent.js";
-import { oracleAgent } from "../../../src/batch/runs/agents/oracle-agent.js";
+import { nopAgent, oracleAgent } from "../../../src/batch/runs/agents/command-agent.js";
 import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { attemptResultSchema } from "../../../src/batch/runs/results/attempt-result.js";
 import { openedSandboxOf } from "../../../src/sandbox/sandbox.js";

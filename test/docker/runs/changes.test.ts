@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { describe, expect } from "vitest";
 import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
-import { changesBelow } from "../../../src/batch/runs/changes/changes-below.js";
-import { writeChanges } from "../../../src/batch/runs/changes/write-changes.js";
-import { stopSandbox } from "../../../src/sandbox/stopped/stopped-sandbox.js";
+import { writeChanges } from "../../../src/batch/runs/changes.js";
+import { changesBelow } from "../../../src/batch/runs/changes-below.js";
+import { stopSandbox } from "../../../src/sandbox/stopped-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, openBare, shellAgent, taskOf } from "../../support/task-attempts.js";
 

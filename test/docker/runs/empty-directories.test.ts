@@ -1,13 +1,13 @@
 import { describe, expect } from "vitest";
 import { removeTests } from "../../../src/batch/runs/grading/run-tests.js";
+import { makeDirectories, makeExactly, standAs } from "../../../src/batch/runs/place/make-directories.js";
 import {
   emptyDirectories,
   stillEmpty,
   timesTellApart,
   untouched,
-} from "../../../src/batch/runs/place/empty-directories.js";
-import { makeDirectories, makeExactly, standAs } from "../../../src/batch/runs/place/make-directories.js";
-import { stopSandbox } from "../../../src/sandbox/stopped/stopped-sandbox.js";
+} from "../../../src/batch/runs/place/upload-directory.js";
+import { stopSandbox } from "../../../src/sandbox/stopped-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { openBare } from "../../support/task-attempts.js";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { explainFailure } from "../../../src/batch/runs/evidence/explain-failure.js";
+import { explainFailure } from "../../../src/batch/runs/evidence.js";
 import { BrigError } from "../../../src/errors.js";
 import type { ContainerBody, Engine } from "../../../src/sandbox/docker/engine-types.js";
 import { ensureImages } from "../../../src/sandbox/images/ensure.js";

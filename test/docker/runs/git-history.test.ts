@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
+import { countOtherCommits, removeOtherCommits } from "../../../src/batch/runs/attempt/agent-container.js";
 import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
-import { countOtherCommits, removeOtherCommits } from "../../../src/batch/runs/place/git-history.js";
 import { commitFile, createRepository, git } from "../../support/git-repositories.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, openBare, shellAgent, taskOf } from "../../support/task-attempts.js";

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import type { AttemptAgent } from "../../../src/batch/runs/agents/attempt-agent.js";
-import { oracleAgent } from "../../../src/batch/runs/agents/oracle-agent.js";
+import { oracleAgent } from "../../../src/batch/runs/agents/command-agent.js";
 import { runAttempt } from "../../../src/batch/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, stepOf, type TaskParts, taskOf } from "../../support/task-attempts.js";

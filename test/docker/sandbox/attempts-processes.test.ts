@@ -1,6 +1,5 @@
 import { describe, expect } from "vitest";
-import { ATTEMPTS_PROGRAM } from "../../../src/sandbox/attack/host-targets.js";
-import { parseOutcomes } from "../../../src/sandbox/attack/outcomes.js";
+import { ATTEMPTS_PROGRAM, parseOutcomes } from "../../../src/sandbox/attack/weak-twin.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 /**

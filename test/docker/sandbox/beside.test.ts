@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { openBeside } from "../../../src/sandbox/beside/open-beside.js";
+import { openBeside } from "../../../src/sandbox/open-beside.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { openBare } from "../../support/task-attempts.js";
 

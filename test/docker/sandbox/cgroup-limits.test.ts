@@ -1,6 +1,5 @@
 import { describe, expect } from "vitest";
-import { readProcessorCounts } from "../../../src/batch/runs/processors/kernel-counts.js";
-import { ProcessorClock } from "../../../src/batch/runs/processors/processor-times.js";
+import { ProcessorClock, readProcessorCounts } from "../../../src/batch/runs/processors.js";
 import { parseMountinfo } from "../../../src/sandbox/proof/mountinfo.js";
 import { openedSandboxOf } from "../../../src/sandbox/sandbox.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

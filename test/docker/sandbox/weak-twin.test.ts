@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { ATTEMPTS_PROGRAM, openHostTargets } from "../../../src/sandbox/attack/host-targets.js";
-import { openWeakTwin } from "../../../src/sandbox/attack/weak-twin.js";
+import { ATTEMPTS_PROGRAM, openHostTargets, openWeakTwin } from "../../../src/sandbox/attack/weak-twin.js";
 import { requireToolbox } from "../../../src/sandbox/images/require-toolbox.js";
 import { testEngine } from "../../support/engine.js";
 import { testLabels } from "../../support/test-run.js";

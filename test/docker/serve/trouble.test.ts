@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/lib/env.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
-import { createPool } from "../../../src/sandbox/pool/pool.js";
+import { createPool } from "../../../src/sandbox/pool.js";
 import { openFree } from "../../../src/services/serve/sandboxes/open-free.js";
 import { testEngine } from "../../support/engine.js";
 import { always, type FaultyEngine, faultyEngine } from "../../support/faulty-engine.js";

@@ -8,8 +8,7 @@ import {
   type ResponseItem,
   textMessage,
 } from "../../../src/agent/model/items.js";
-import { compactedItems, handoffMessage } from "../../../src/agent/session/compacted-items.js";
-import { itemTokens } from "../../../src/agent/session/item-tokens.js";
+import { compactedItems, handoffMessage, itemTokens } from "../../../src/agent/session/compacted-items.js";
 import { normalised } from "../../../src/agent/turn/history.js";
 import { anyHistory, callOf, outputOf, saidByAssistant, unpaired } from "../../support/histories.js";
 

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { configSchema } from "../config-schema.js";
-import { formatKey, type KeyPath, parseKey } from "../file/key-path.js";
-import { isTable } from "../file/toml-document.js";
-import { isUnusedKey } from "../file/unknown-keys.js";
+import { formatKey, type KeyPath, parseKey } from "../key-path.js";
+import { isTable } from "../toml-document.js";
+import { isUnusedKey } from "../unknown-keys.js";
+import { notesOf, unwrapped } from "../wrong-value.js";
 import type { LoadedConfig } from "./load-config.js";
-import { notesOf, unwrapped } from "./schema-words.js";
 import type { ConfigSource } from "./sources.js";
 
 export interface DescribedValue {

@@ -1,19 +1,28 @@
 import { realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { parse, TomlError } from "smol-toml";
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
 import type { ApprovalPolicy } from "../../../sandbox/index.js";
-import { type Config, configSchema } from "../config-schema.js";
-import { readConfigFile, resolvePaths } from "../file/config-file.js";
-import { chosenProfile } from "../file/profile.js";
-import { unknownKeyWarnings, unusedKeyNotes } from "../file/unknown-keys.js";
-import { readWorkspaceFile, type WorkspaceReader } from "../file/workspace-file.js";
-import { wrongValues } from "../file/wrong-value.js";
+import { chosenProfile, readConfigFile, resolvePaths } from "../config-file.js";
+import { type Config, configSchema, type McpServerConfig } from "../config-schema.js";
+import { formatKey, KEY_PATTERN, type KeyPath, parseKey } from "../key-path.js";
 import { shellEnvironmentWarnings } from "../shell-environment.js";
-import { checkMcpServers } from "./check-mcp-servers.js";
-import { parseOverride } from "./overrides.js";
-import { merged, plainTable, type SettingTree, settingTree, sourcesOf, without } from "./setting-tree.js";
-import type { ConfigSource } from "./sources.js";
+import type { Table } from "../toml-document.js";
+import { unknownKeyWarnings, unusedKeyNotes } from "../unknown-keys.js";
+import { readWorkspaceFile, type WorkspaceReader } from "../workspace-file.js";
+import { wrongValues } from "../wrong-value.js";
+import {
+  merged,
+  nodeAt,
+  plainTable,
+  type SettingTree,
+  settingTree,
+  sourceAt,
+  sourcesOf,
+  without,
+} from "./setting-tree.js";
+import { type ConfigSource, describeSource } from "./sources.js";
 import { tightened } from "./workspace-settings.js";
 
 export interface ConfigChoice {
@@ -208,4 +217,77 @@ function deepFrozen<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) deepFrozen(inner);
   return Object.freeze(value);
+}
+
+type ServerKey = keyof McpServerConfig;
+
+const stdioKeys: readonly ServerKey[] = ["args", "env", "env_vars", "cwd", "sandbox", "image", "network"];
+const httpKeys: readonly ServerKey[] = ["bearer_token_env_var", "http_headers", "env_http_headers"];
+const ownContainerKeys: readonly ServerKey[] = ["image", "network"];
+
+/**
+ * Refuses MCP servers whose keys do not fit together. The layers are checked only once they are merged,
+ * because a layer may have just a part of a server, such as `-c mcp_servers.docs.enabled=false`. Error:
+ * `config.invalid`.
+ */
+function checkMcpServers({ mcp_servers: servers }: Config, tree: SettingTree): void {
+  for (const [name, server] of Object.entries(servers)) {
+    const path = ["mcp_servers", name];
+    const refuse = (key: KeyPath, what: string, hint: string): never => {
+      const where = describeSource(sourceAt(tree, key));
+      throw new BrigError(`${where}: ${formatKey(key)} ${what}`, { code: "config.invalid", hint });
+    };
+    const firstSet = (keys: readonly ServerKey[]) =>
+      keys.map((key) => [...path, key]).find((key) => nodeAt(tree, key) !== undefined);
+    const { command, url, sandbox } = server;
+    if (command === undefined && url === undefined)
+      refuse(path, "has neither a command nor a url", "a stdio server needs command, an HTTP server url");
+    if (command !== undefined && url !== undefined)
+      refuse([...path, "url"], "excludes command", "leave one of them out");
+    const misplaced = firstSet(url === undefined ? httpKeys : stdioKeys);
+    if (misplaced !== undefined)
+      refuse(misplaced, `is for ${url === undefined ? "an HTTP" : "a stdio"} server`, "leave it out");
+    const needless = sandbox === "own" ? undefined : firstSet(ownContainerKeys);
+    if (needless !== undefined)
+      refuse(needless, "is for a server in a container of its own", 'leave it out, or set sandbox = "own"');
+  }
+}
+
+const assignmentPattern = new RegExp(`^\\s*(${KEY_PATTERN})\\s*=([\\s\\S]*)$`);
+
+/** Parses `key=value`: a dotted key, and a TOML value or plain text. Error: `usage.invalid`. */
+export function parseOverride(assignment: string): Table {
+  const [, key = "", text = ""] = assignmentPattern.exec(assignment) ?? [];
+  const path = partsOf(key);
+  if (path === null)
+    // The value is not shown, since it may be a secret.
+    throw new BrigError(`-c ${assignment.replace(/=[\s\S]*/, "=…")} is not key=value`, {
+      code: "usage.invalid",
+      hint: "for example: -c model_reasoning_effort=high, -c 'sandbox_workspace_write.writable_roots=[\"/data\"]'",
+    });
+  return path.reduceRight<unknown>(
+    (value, part) => Object.fromEntries([[part, value]]),
+    parseValue(text.trim()),
+  ) as Table;
+}
+
+function partsOf(key: string): KeyPath | null {
+  if (key === "") return null;
+  try {
+    return parseKey(key);
+  } catch (error) {
+    if (error instanceof TomlError) return null;
+    throw error;
+  }
+}
+
+function parseValue(text: string): unknown {
+  try {
+    const table = parse(`value = ${text}`);
+    // This check is needed because a second line could set another key.
+    return Object.keys(table).length === 1 ? table.value : text;
+  } catch (error) {
+    if (error instanceof TomlError) return text;
+    throw error;
+  }
 }

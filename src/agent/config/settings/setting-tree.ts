@@ -1,5 +1,5 @@
-import { formatKey, type KeyPath } from "../file/key-path.js";
-import { isTable, type Table } from "../file/toml-document.js";
+import { formatKey, type KeyPath } from "../key-path.js";
+import { isTable, type Table } from "../toml-document.js";
 import type { ConfigSource } from "./sources.js";
 
 export interface Setting {

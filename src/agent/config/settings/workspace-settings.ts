@@ -1,8 +1,16 @@
-import type { ApprovalPolicy } from "../../../sandbox/index.js";
-import { type Config, configSchema } from "../config-schema.js";
-import { formatKey, type KeyPath } from "../file/key-path.js";
-import { parseToml } from "../file/toml-document.js";
-import { wrongValues } from "../file/wrong-value.js";
+import type { ApprovalPolicy, Strictness } from "../../../sandbox/index.js";
+import {
+  compareApprovals,
+  compareModes,
+  compareNetworks,
+  DEFAULT_MODE,
+  parseNetwork,
+  SANDBOX_MODES,
+} from "../../../sandbox/index.js";
+import { type Config, configSchema, type McpServerConfig } from "../config-schema.js";
+import { formatKey, type KeyPath } from "../key-path.js";
+import { parseToml, type Table } from "../toml-document.js";
+import { wrongValues } from "../wrong-value.js";
 import {
   isTree,
   merged,
@@ -14,7 +22,6 @@ import {
   sourceAt,
 } from "./setting-tree.js";
 import { type ConfigSource, describeSource } from "./sources.js";
-import { type Rule, rules, serverRules } from "./tightening-rules.js";
 
 const NAMED_KEYS = 12;
 const KEY_CHARS = 60;
@@ -114,4 +121,178 @@ function ignoredWarning(file: string, ignored: readonly KeyPath[]): string[] {
   const names = ignored.slice(0, NAMED_KEYS).map((key) => formatKey(key).slice(0, KEY_CHARS));
   const more = ignored.length > names.length ? ` and ${ignored.length - names.length} more` : "";
   return [`${file}: a workspace's own file can only tighten; ignored: ${names.join(", ")}${more}`];
+}
+
+/** "looser" includes values that cannot be compared. A table has the keys to set. */
+type Verdict = "same" | "looser" | Table;
+
+interface Rule {
+  key: KeyPath;
+  /** Other keys that decide the same thing. */
+  standsFor?: readonly KeyPath[];
+  judge(requested: Config, config: Config): Verdict;
+}
+
+const onOffTools = [
+  "apply_patch",
+  "read_file",
+  "list_dir",
+  "grep_files",
+  "view_image",
+  "update_plan",
+  "request_user_input",
+  "js_repl",
+  "multi_agent",
+  "mcp_resources",
+] as const;
+
+const limits = [
+  "project_doc_max_bytes",
+  "background_terminal_max_timeout",
+  "turn_timeout_ms",
+  "tool_output_token_limit",
+  "lease_seconds",
+] as const;
+
+/**
+ * The keys with which a workspace may tighten the configuration. All others are ignored, except those of
+ * `serverRules`.
+ */
+export const rules: readonly Rule[] = [
+  { key: ["sandbox_mode"], standsFor: [["policy"]], judge: judgeMode },
+  { key: ["approval_policy"], judge: judgeApproval },
+  { key: ["network"], standsFor: [["sandbox_workspace_write", "network_access"]], judge: judgeNetwork },
+  {
+    key: ["sandbox_workspace_write", "network_access"],
+    standsFor: [["network"]],
+    judge: judgeNetworkAccess,
+  },
+  { key: ["web_search"], standsFor: [["tools", "web_search"]], judge: judgeWebSearch("web_search") },
+  { key: ["tools", "web_search"], standsFor: [["web_search"]], judge: judgeWebSearch("tools") },
+  toolOff("shell", "disabled"),
+  ...onOffTools.map((tool) => toolOff(tool, false)),
+  {
+    key: ["allow_login_shell"],
+    judge: (requested, config) => {
+      if (requested.allow_login_shell === config.allow_login_shell) return "same";
+      return requested.allow_login_shell ? "looser" : { allow_login_shell: false };
+    },
+  },
+  ...limits.map(smaller),
+];
+
+/**
+ * The keys with which a workspace may tighten an MCP server that the user has configured. It cannot add a
+ * server, because that would start programs of its choice.
+ */
+export function serverRules(server: string): readonly Rule[] {
+  const rule = <Key extends "enabled" | "enabled_tools" | "disabled_tools">(
+    name: Key,
+    tighter: (request: McpServerConfig[Key], current: McpServerConfig[Key]) => boolean,
+  ): Rule => ({
+    key: ["mcp_servers", server, name],
+    judge: ({ mcp_servers: requested }, { mcp_servers: servers }) => {
+      const [request, current] = [requested[server]?.[name], servers[server]?.[name]];
+      if (JSON.stringify(request) === JSON.stringify(current)) return "same";
+      const isTighter = tighter(request as McpServerConfig[Key], current as McpServerConfig[Key]);
+      return isTighter ? { mcp_servers: { [server]: { [name]: request } } } : "looser";
+    },
+  });
+  return [
+    rule("enabled", (request) => !request),
+    rule("enabled_tools", (request = [], current = request) =>
+      request.every((tool) => current.includes(tool)),
+    ),
+    rule("disabled_tools", (request, current) => current.every((tool) => request.includes(tool))),
+  ];
+}
+
+/** A policy file cannot be compared with a mode. */
+function judgeMode({ sandbox_mode: request = DEFAULT_MODE }: Config, config: Config): Verdict {
+  if (config.policy !== undefined) return "looser";
+  // The mode read-only does not permit a network, so the sandbox would be refused.
+  const closesNetwork = request === "read-only" && config.network !== undefined;
+  return verdict(compareModes(request, config.sandbox_mode ?? DEFAULT_MODE), {
+    sandbox_mode: request,
+    ...(closesNetwork ? { network: "none" } : {}),
+  });
+}
+
+/**
+ * The requested policy must be stricter in every mode, because the mode may change during the session, and
+ * also for calls of MCP servers, because an editor may add servers.
+ */
+function judgeApproval({ approval_policy: request }: Config, { approval_policy: current }: Config): Verdict {
+  if (request === undefined || current === undefined) return request === current ? "same" : "looser";
+  const modes = SANDBOX_MODES;
+  const strictness = compareApprovals(
+    { policy: request, modes },
+    { policy: current, modes },
+    { hasMcpServers: true },
+  );
+  return verdict(strictness, { approval_policy: request });
+}
+
+function verdict(strictness: Strictness, request: Table): Verdict {
+  if (strictness === "same") return "same";
+  return strictness === "stricter" ? request : "looser";
+}
+
+function judgeNetwork({ network: request }: Config, { network }: Config): Verdict {
+  if (request === undefined || request === network) return "same";
+  if (request === "none") return { network: request };
+  const wanted = parseNetwork(request);
+  const current = network === undefined ? undefined : parseNetwork(network);
+  if (wanted.kind !== "parsed" || current?.kind !== "parsed") return "looser";
+  return verdict(compareNetworks(wanted.network, current.network), { network: request });
+}
+
+function judgeNetworkAccess(requested: Config, { sandbox_workspace_write, network }: Config): Verdict {
+  if (requested.sandbox_workspace_write.network_access)
+    return sandbox_workspace_write.network_access ? "same" : "looser";
+  const isOpen = network !== undefined && network !== "none";
+  if (!sandbox_workspace_write.network_access && !isOpen) return "same";
+  return { sandbox_workspace_write: { network_access: false }, ...(isOpen ? { network: "none" } : {}) };
+}
+
+const searchModes = ["disabled", "cached", "live"] as const;
+
+/** Two keys decide about the search. The one in `tools` overrides the other, so that one is set. */
+function judgeWebSearch(table: "web_search" | "tools"): Rule["judge"] {
+  return (requested, config) => {
+    const request = searchMode(table === "tools" ? requested.tools.web_search : requested.web_search);
+    const current = searchMode(config.tools.web_search) ?? config.web_search ?? "disabled";
+    if (request === undefined || request === current) return "same";
+    return searchModes.indexOf(request) < searchModes.indexOf(current)
+      ? { tools: { web_search: request } }
+      : "looser";
+  };
+}
+
+function searchMode(setting: Config["tools"]["web_search"]): (typeof searchModes)[number] | undefined {
+  return typeof setting === "boolean" ? (setting ? "live" : "disabled") : setting;
+}
+
+/** A workspace can turn a tool off. Of two variants of a tool neither is stricter. */
+function toolOff(tool: keyof Config["tools"], off: false | "disabled"): Rule {
+  return {
+    key: ["tools", tool],
+    judge: (requested, config) => {
+      if (requested.tools[tool] === config.tools[tool]) return "same";
+      return requested.tools[tool] === off ? { tools: { [tool]: off } } : "looser";
+    },
+  };
+}
+
+/** Rule for a limit. If there is no number to compare with, the model's own limit counts, which is not known here. */
+function smaller(key: (typeof limits)[number]): Rule {
+  return {
+    key: [key],
+    judge: (requested, config) => {
+      const request = requested[key];
+      const current = config[key];
+      if (request === undefined || request === current) return "same";
+      return current !== undefined && request < current ? { [key]: request } : "looser";
+    },
+  };
 }

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { type Duplex, pipeline, type Readable } from "node:stream";
 import type * as zlib from "node:zlib";
-import { requestOpener } from "../../../lib/proxy/open-request.js";
+import { requestOpener, responseOf } from "../../../lib/proxy/proxied-fetch.js";
 import type { Proxies } from "../../../lib/proxy/proxies.js";
-import { responseOf } from "../../../lib/proxy/response-of.js";
 import { unusableResponse } from "./model-failure.js";
 import { noteRequestSent } from "./request-sent.js";
 

@@ -1,9 +1,10 @@
 import { open, readdir, stat } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import { errnoOf } from "../../../lib/errno.js";
 import { holderOf, isLockFileOf } from "../../../lib/file-lock.js";
-import type { HostProcesses } from "../../../lib/owner.js";
+import { type HostProcesses, readHostProcesses } from "../../../lib/owner.js";
 import { suggest } from "../../../lib/suggest.js";
 import { messageText } from "../../model/items.js";
 import { type ReadRecord, readLine } from "./session-lines.js";
@@ -262,4 +263,18 @@ function ambiguous(id: string, matching: readonly SessionFileEntry[]): BrigError
       hint: "give more of the id",
     },
   );
+}
+
+/** The sessions of the agents that a session has started, and of those that they have started, at any depth. */
+export async function agentsOf(sessionId: string, home: string): Promise<SessionSummary[]> {
+  const all = await summariseAll(await findSessionFiles(home), await readHostProcesses(hostname()));
+  const found = new Map<string, SessionSummary>();
+  for (let parents = new Set([sessionId]); parents.size > 0; ) {
+    const below = all.filter(
+      ({ id, parentId }) => parentId !== null && parents.has(parentId) && !found.has(id) && id !== sessionId,
+    );
+    for (const agent of below) found.set(agent.id, agent);
+    parents = new Set(below.map(({ id }) => id));
+  }
+  return [...found.values()];
 }

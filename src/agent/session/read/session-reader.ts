@@ -1,14 +1,17 @@
+import { z } from "zod";
 import { BrigError } from "../../../errors.js";
+import type { EgressEntry } from "../../../sandbox/index.js";
 import { parseApprovalPolicy } from "../../../sandbox/index.js";
 import { type MessageItem, messageText, type ResponseItem } from "../../model/items.js";
 import { noUsage, type TokenUsage } from "../../model/model-client.js";
 import { compactedItems, isFromUser, KEPT_USER_TOKENS } from "../compacted-items.js";
+import type { SessionRestorePoint } from "../restore-point.js";
 import type { SentContext } from "../setting.js";
-import { type RecordedWorkspace, WorkspaceReading } from "./recorded-workspace.js";
 import {
   type ReadRecord,
   readSessionLines,
   type SessionEvent,
+  type SessionLine,
   type SessionMeta,
   type TurnSettings,
   type WireUsage,
@@ -235,4 +238,217 @@ function invalid(path: string, reason: string): BrigError {
     code: "session.invalid",
     hint: "is it a session file? brig sessions lists those there are",
   });
+}
+
+const text = z.string().max(2000);
+const found = z.looseObject({ assertion: text, promised: text, kernel: text });
+
+const keys = z.array(z.looseObject({ name: text, hosts: z.array(text).max(1000) })).max(1000);
+
+/** A session file may come from anywhere, so each field is checked. */
+const proofWire = z
+  .looseObject({
+    id: text,
+    image: text.nullish(),
+    escalated: z.boolean().nullish(),
+    start_ms: z.number().nonnegative().nullish(),
+    proof: z.looseObject({
+      policy: text,
+      differences: z.array(found).max(100),
+      notProvable: z.array(found.extend({ reason: text })).max(100),
+      summary: z.record(text, text),
+      engine: z.looseObject({ product: text, version: text, kernel: text }),
+      runtime: text,
+      imageId: text,
+      egress: z
+        .looseObject({
+          ruledHosts: z.array(text).max(1000),
+          secrets: keys,
+          awsKeys: keys,
+          canaries: z.array(text).max(1000),
+        })
+        .optional()
+        .catch(undefined),
+    }),
+  })
+  .transform(({ id, image, escalated, start_ms, proof }) => ({
+    sandbox: id,
+    image: image ?? null,
+    /** Whether it is the container for commands that were allowed to run with full access. */
+    isEscalated: escalated ?? false,
+    startMs: start_ms ?? null,
+    proof,
+  }));
+
+/** Statements of the kernel about the policy of a session's sandbox, from before the first command ran in it. */
+export type SessionProof = z.infer<typeof proofWire>;
+
+/** One of each sandbox of the session, in the order in which they were opened. A record that cannot be read is left out. */
+export async function* proofsOf(lines: AsyncIterable<SessionLine>): AsyncIterable<SessionProof> {
+  for await (const line of lines) {
+    if (line.kind !== "record" || line.record.type !== "brig") continue;
+    if (line.record.name !== "sandbox") continue;
+    const read = proofWire.safeParse(line.record.payload);
+    if (read.success) yield read.data;
+  }
+}
+
+const count = z.int().nonnegative();
+const shortText = z.string().max(1000);
+
+/** A session file may come from anywhere, so each field is checked. */
+const egressWire = z
+  .looseObject({
+    started_at: z.iso.datetime(),
+    count: z.int().positive(),
+    // Files of earlier versions do not say it.
+    phase: z.enum(["setup", "run"]).catch("run"),
+    call_id: shortText.nullish(),
+    program: shortText.nullish(),
+    way: z.enum(["http", "connect", "socks", "direct", "name"]).nullish().catch(null),
+    host: shortText.nullish(),
+    port: z.int().min(0).max(65_535).nullish(),
+    method: shortText.nullish(),
+    path: shortText.nullish(),
+    outcome: z.enum(["allowed", "denied", "failed"]),
+    reason: shortText.nullish(),
+    message: z.string().max(2000).nullish(),
+    rule: shortText.nullish(),
+    bytes_out: count.catch(0),
+    bytes_in: count.catch(0),
+    duration_ms: z.number().nonnegative().catch(0),
+  })
+  .transform((entry): EgressEntry => {
+    return {
+      startedAtMs: Date.parse(entry.started_at),
+      count: entry.count,
+      phase: entry.phase,
+      callId: entry.call_id ?? null,
+      program: entry.program ?? null,
+      way: entry.way ?? null,
+      host: entry.host ?? null,
+      port: entry.port ?? null,
+      method: entry.method ?? null,
+      path: entry.path ?? null,
+      outcome: entry.outcome,
+      reason: entry.reason ?? null,
+      message: entry.message ?? null,
+      rule: entry.rule ?? null,
+      bytesOut: entry.bytes_out,
+      bytesIn: entry.bytes_in,
+      durationMs: entry.duration_ms,
+    };
+  });
+
+/** Attempts of the session's programs to reach something, in the order in which they ended. A record that cannot be read is left out. */
+export async function* egressOf(lines: AsyncIterable<SessionLine>): AsyncIterable<EgressEntry> {
+  for await (const line of lines) {
+    if (line.kind !== "record" || line.record.type !== "brig") continue;
+    if (line.record.name !== "egress_attempt") continue;
+    const read = egressWire.safeParse(line.record.payload);
+    if (read.success) yield read.data;
+  }
+}
+
+/** The copy-on-write workspace that a session had last. */
+export interface RecordedWorkspace {
+  /**
+   * Places where its state may be stored. Use the first of these that exists. If one with `isCertain` is missing, the
+   * state is lost; if none exists, nothing was changed.
+   */
+  readonly states: readonly RecordedState[];
+}
+
+/** A state of a copy-on-write workspace, by the names under which it is kept. */
+export interface RecordedState {
+  readonly snapshot: string;
+  /** The number of the restore point; null for the last. */
+  readonly point: number | null;
+  /** Whether it must exist. A workspace in which nothing was changed leaves no snapshot. */
+  readonly isCertain: boolean;
+}
+
+const name = z.string().min(1).max(200);
+const number = z.int().nonnegative();
+
+const pointPayload = z.object({
+  snapshot: name,
+  point: number,
+  count: number,
+  changes: z
+    .array(z.object({ path: z.string(), change: z.enum(["added", "modified", "deleted"]) }))
+    .max(1000),
+});
+const sandboxPayload = z.object({ snapshot: name.nullish().catch(null), escalated: z.unknown().optional() });
+const receiptPayload = z.object({ changes: z.object({ snapshot: name }) });
+
+/** Reads the payload of `brig.restore_point` and `brig.undo`. Returns null for one that is not valid. */
+export function readPoint(payload: unknown): SessionRestorePoint | null {
+  const { data } = pointPayload.safeParse(payload);
+  if (data === undefined) return null;
+  const { point, ...rest } = data;
+  return { ...rest, number: point };
+}
+
+/** Follows the records of a session, to find where the last state of its workspace is kept. */
+export class WorkspaceReading {
+  /** The latest first. Null: the workspace is not copy-on-write. */
+  #states: RecordedState[] | null = null;
+  /** Number of states that are the session's own, and not those of the session that it was forked from. */
+  #ownCount = 0;
+
+  add({ name: kind, payload }: ReadRecord & { type: "brig" }): void {
+    if (kind === "sandbox") this.#addSandbox(payload);
+    else if (kind === "restore_point" || kind === "undo") this.#addPoint(payload);
+    else if (kind === "receipt") this.#addReceipt(payload);
+    else if (kind === "fork") this.#addFork(payload);
+  }
+
+  get result(): RecordedWorkspace | null {
+    if (this.#states === null) return null;
+    // The session's own last state may be newer than its last record, so it is taken without a number. A
+    // later state of the original session may belong to steps that were not copied.
+    const states = this.#states.map((state, at) => (at < this.#ownCount ? { ...state, point: null } : state));
+    return { states };
+  }
+
+  #addSandbox(payload: unknown): void {
+    const { data } = sandboxPayload.safeParse(payload);
+    if (data === undefined || data.escalated === true) return;
+    if (!data.snapshot) this.#forget();
+    else if (this.#states?.[0]?.snapshot !== data.snapshot)
+      this.#begin({ snapshot: data.snapshot, point: 0, isCertain: false });
+  }
+
+  #addPoint(payload: unknown): void {
+    const point = readPoint(payload);
+    if (point !== null) this.#keep(point.snapshot, point.number);
+  }
+
+  #addReceipt(payload: unknown): void {
+    const { data } = receiptPayload.safeParse(payload);
+    if (data !== undefined) this.#keep(data.changes.snapshot, null);
+  }
+
+  #addFork({ is_foreign: isForeign }: Readonly<Record<string, unknown>>): void {
+    // A file of unknown origin could name the snapshot of another session.
+    if (isForeign === true) this.#forget();
+    this.#ownCount = 0;
+  }
+
+  /** Notes a point, if it belongs to the workspace of the last recorded sandbox. */
+  #keep(snapshot: string, point: number | null): void {
+    const [current, ...before] = this.#states ?? [];
+    if (current?.snapshot === snapshot) this.#states = [{ snapshot, point, isCertain: true }, ...before];
+  }
+
+  #begin(state: RecordedState): void {
+    this.#states = [state, ...(this.#states ?? [])];
+    this.#ownCount++;
+  }
+
+  #forget(): void {
+    this.#states = null;
+    this.#ownCount = 0;
+  }
 }

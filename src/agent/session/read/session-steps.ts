@@ -10,9 +10,8 @@ import {
 } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { SessionRestorePoint } from "../restore-point.js";
-import { readPoint } from "./recorded-workspace.js";
 import type { ReadRecord, SessionEvent, SessionLine, TurnSettings } from "./session-lines.js";
-import { isPrompt, tokenUsage } from "./session-reader.js";
+import { isPrompt, readPoint, tokenUsage } from "./session-reader.js";
 
 /** A session as a series of messages: from brig, from the user, and the model's responses. */
 export type SessionStep = MessageStep | AgentStep;
@@ -297,4 +296,27 @@ function hostedCall(item: ResponseItem, madeId: string): StepCall {
 
 function joined(before: string, text: string): string {
   return before === "" || text === "" ? before + text : `${before}\n${text}`;
+}
+
+/** A step of a session that left a restore point of its copy-on-write workspace. */
+export interface ChangingStep {
+  /** The number of the step, as `brig sessions show` prints it. */
+  step: number;
+  /** The call that changed the workspace; null if the user has undone a call. */
+  call: StepCall | null;
+  point: SessionRestorePoint;
+}
+
+/** The steps of a session that left restore points, one for each call, in order. */
+export async function* changingSteps(lines: AsyncIterable<SessionLine>): AsyncIterable<ChangingStep> {
+  for await (const step of stepsOf(lines)) {
+    if (step.source !== "agent") {
+      if (step.undo !== null) yield { step: step.number, call: null, point: step.undo };
+      continue;
+    }
+    const left = step.calls.flatMap((call) => (call.point === null ? [] : [{ call, point: call.point }]));
+    // Calls that ran at the same time may have ended in another order.
+    for (const each of left.toSorted((a, b) => a.point.number - b.point.number))
+      yield { step: step.number, ...each };
+  }
 }

@@ -1,5 +1,6 @@
 import type { BrigError } from "../../../errors.js";
-import type { CallCause, TruncationPolicy } from "../../../sandbox/index.js";
+import type { CallCause, EgressEntry, TruncationPolicy } from "../../../sandbox/index.js";
+import { textEnd } from "../../../sandbox/index.js";
 import type { ActionToReview, AnsweredApproval, ApprovalQuestion } from "../../../tools/index.js";
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
@@ -264,5 +265,72 @@ export function sandboxPolicy({ sandboxMode, network, writableRoots }: SessionSe
     network_access: hasNetwork,
     exclude_tmpdir_env_var: false,
     exclude_slash_tmp: false,
+  };
+}
+
+const MAX_OUTPUT_BYTES = 4096;
+
+/** Records the end of a session's set-up, with the end of its output. `exitCode` is null if it was interrupted, or brig could not run it. */
+export function setupRecord(setup: {
+  sandboxId: string;
+  argv: readonly string[];
+  network: string;
+  exitCode: number | null;
+  durationMs: number | null;
+  output: string;
+}): SessionRecord {
+  const { sandboxId, argv, network, exitCode, durationMs, output } = setup;
+  return {
+    type: "brig.setup",
+    payload: {
+      sandbox_id: sandboxId,
+      command: argv,
+      network,
+      exit_code: exitCode,
+      duration_ms: durationMs,
+      output: textEnd(output, MAX_OUTPUT_BYTES),
+    },
+  };
+}
+
+/** Records the network of a sandbox. Attempts are only logged with an allow-list: otherwise brig does not see them. */
+export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
+  const isLogged = network.kind === "allowlist";
+  return {
+    type: "brig.egress",
+    payload: {
+      ...{ sandbox_id: sandboxId, network: network.kind },
+      ...(isLogged ? { hosts: network.hosts } : {}),
+      log: isLogged ? ATTEMPTS : null,
+    },
+  };
+}
+
+const ATTEMPTS = "brig.egress_attempt";
+
+export function egressAttemptRecord(entry: EgressEntry): SessionRecord {
+  return { type: ATTEMPTS, payload: wireEntry(entry) };
+}
+
+/** The fields of an entry as session files and the events of `--json` name them. */
+export function wireEntry(entry: EgressEntry): Readonly<Record<string, unknown>> {
+  return {
+    started_at: new Date(entry.startedAtMs).toISOString(),
+    count: entry.count,
+    phase: entry.phase,
+    call_id: entry.callId,
+    program: entry.program,
+    way: entry.way,
+    host: entry.host,
+    port: entry.port,
+    method: entry.method,
+    path: entry.path,
+    outcome: entry.outcome,
+    reason: entry.reason,
+    message: entry.message,
+    rule: entry.rule,
+    bytes_out: entry.bytesOut,
+    bytes_in: entry.bytesIn,
+    duration_ms: entry.durationMs,
   };
 }

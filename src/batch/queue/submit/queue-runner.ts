@@ -1,22 +1,28 @@
 import { createHash, randomBytes } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { z } from "zod";
 import { BrigError } from "../../../errors.js";
+import { readTextFile } from "../../../lib/bounded-file.js";
+import { writeDurably } from "../../../lib/files/durable-file.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
 import { AfterAbort } from "../../../lib/time/after-abort.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
+import { pause } from "../../../lib/time/pause.js";
 import { sharedSignal } from "../../../lib/time/shared-signal.js";
 import { SharedWork } from "../../../lib/time/shared-work.js";
 import { readVersion } from "../../../version.js";
+import { writeResult } from "../../runs/attempt/attempt.js";
 import { AttemptProgress } from "../../runs/attempt/attempt-progress.js";
-import { writeResult } from "../../runs/attempt/result-file.js";
 import type { AttemptOrder, AttemptRunner } from "../../runs/batch/run-batch.js";
 import type { AttemptFailure, AttemptResult } from "../../runs/results/attempt-result.js";
+import { parseResult } from "../../runs/results/results-file.js";
+import { RESULT_FILE } from "../../runs/results/run-files.js";
 import type { AttemptQueue } from "../attempt-queue.js";
+import { unpack } from "../bundle.js";
 import { type AttemptJob, jobIdOf, type RunSpec, storeKeys } from "../records.js";
-import type { ObjectStore } from "../store/object-store.js";
+import type { ObjectStore } from "../store.js";
 import type { JobEnd, PendingJobs } from "./pending-jobs.js";
-import { receiveAttempt } from "./receive-attempt.js";
-import { runIdentity } from "./run-identity.js";
 import type { TaskPackages } from "./task-packages.js";
 
 export interface QueueRunnerOptions {
@@ -213,5 +219,86 @@ function faultOf({ worker, message, hint }: JobEnd & { kind: "fault" }): BrigErr
   return new BrigError(`the worker ${worker} cannot run attempts of this run: ${message}`, {
     code: "usage.invalid",
     hint: hint ?? undefined,
+  });
+}
+
+const FILE = "queue.json";
+const MAX_IDENTITY_BYTES = 64 * 1024;
+
+const identitySchema = z.strictObject({
+  schemaVersion: z.literal(1),
+  run: z.string().regex(/^[0-9a-f]{16}$/),
+});
+
+/** The name that the run of a folder has in queues. It is made once, so that the same command finds its attempts again. */
+async function runIdentity(folder: string): Promise<string> {
+  const file = join(folder, FILE);
+  const read = await readTextFile(file, MAX_IDENTITY_BYTES);
+  if (read.kind === "missing") {
+    const run = randomBytes(8).toString("hex");
+    await writeDurably(file, `${JSON.stringify({ schemaVersion: 1, run })}\n`);
+    return run;
+  }
+  const parsed = identitySchema.safeParse(read.kind === "text" ? parseJson(read.text) : undefined);
+  if (parsed.success) return parsed.data.run;
+  throw new BrigError(`${file} does not say which run in the queue this is`, {
+    code: "usage.invalid",
+    hint: "remove the file: what is in the queue is then run again",
+    cause: parsed.error,
+  });
+}
+
+const MAX_ATTEMPT_BYTES = 4 * 1024 ** 3;
+/** A network file system may show a new file to other machines only after a while. */
+const LOOKS = 60;
+const LOOK_EVERY_MS = 1000;
+
+/** Brings the folder of an attempt from the store. Its `result.json` is written last. Error: `store.failed`. */
+async function receiveAttempt(
+  store: ObjectStore,
+  { key, order, folder }: { key: string; order: AttemptOrder; folder: string },
+): Promise<AttemptResult> {
+  const { task, attempt, tries } = order;
+  // A name that the next run in this folder removes if this one is killed.
+  const archive = join(folder, `result.${randomBytes(6).toString("hex")}.new`);
+  try {
+    await fetchSoon(store, { key, archive });
+    const kept = await unpack(archive, {
+      into: order.folder,
+      allowsLinks: false,
+      keeps: [RESULT_FILE],
+      maxBytes: MAX_ATTEMPT_BYTES,
+    });
+    const result = parseResult(kept.get(RESULT_FILE)?.toString() ?? "");
+    if (result === null || result.task !== task.name || result.attempt !== attempt)
+      throw notItsResult(key, store);
+    if (result.taskChecksum !== task.checksum) throw notItsResult(key, store);
+    const complete = { ...result, tries };
+    await writeResult(order.folder, complete);
+    return complete;
+  } finally {
+    await rm(archive, { force: true });
+  }
+}
+
+async function fetchSoon(
+  store: ObjectStore,
+  { key, archive }: { key: string; archive: string },
+): Promise<void> {
+  for (let looks = 1; ; looks++) {
+    if ((await store.get(key, archive, { maxBytes: MAX_ATTEMPT_BYTES })) === "fetched") return;
+    if (looks === LOOKS)
+      throw new BrigError(`a worker has put ${key} into its store, and it is not in ${store.name}`, {
+        code: "store.failed",
+        hint: "give this command and all workers the same --results",
+      });
+    await pause(LOOK_EVERY_MS);
+  }
+}
+
+function notItsResult(key: string, { name }: ObjectStore): BrigError {
+  return new BrigError(`${key} in ${name} is not the result of the attempt that it is kept for`, {
+    code: "store.failed",
+    hint: "remove it from the store, and run the same command again",
   });
 }

@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { listTaskFiles } from "../../tasks/files/list-files.js";
-import { TaskNotes } from "../../tasks/notes/task-notes.js";
+import { listTaskFiles } from "../../tasks/files.js";
+import { TaskNotes } from "../../tasks/notes.js";
 import type { Task } from "../../tasks/task.js";
-import { type PackedTree, pack, treeEntries } from "../bundle/pack.js";
+import { type PackedTree, pack, treeEntries } from "../bundle.js";
 import type { AttemptJob } from "../records.js";
 import { storeKeys } from "../records.js";
-import type { ObjectStore } from "../store/object-store.js";
+import type { ObjectStore } from "../store.js";
 
 export interface TaskPackagesOptions {
   tasks: readonly Task[];

@@ -3,12 +3,12 @@ import { createReadStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
-import { faultsError } from "../../tasks/notes/fault-text.js";
+import { faultsError } from "../../tasks/notes.js";
 import { examineTasks } from "../../tasks/read-tasks.js";
 import type { Task } from "../../tasks/task.js";
-import { unpack } from "../bundle/unpack.js";
+import { unpack } from "../bundle.js";
 import { type AttemptJob, storeKeys } from "../records.js";
-import type { ObjectStore } from "../store/object-store.js";
+import type { ObjectStore } from "../store.js";
 
 const MAX_BYTES = 16 * 1024 ** 3;
 /** Packages that no attempt is using at the moment are kept, since the next attempt often needs one of them. */

@@ -1,19 +1,34 @@
 import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
 import { type Job, WaitingError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
+import { BrigError, isBrigError } from "../../../errors.js";
+import { makeDirectory } from "../../../lib/files/make-directory.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { readHostProcesses } from "../../../lib/owner.js";
 import { AfterAbort } from "../../../lib/time/after-abort.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import { sharedSignal } from "../../../lib/time/shared-signal.js";
 import { readVersion } from "../../../version.js";
+import type { AttemptStage } from "../../runs/attempt/attempt.js";
+import type { AttemptRunner } from "../../runs/batch/run-batch.js";
+import type { AttemptResult } from "../../runs/results/attempt-result.js";
 import { type AttemptQueue, QUEUE_NAME, QUEUE_PREFIX } from "../attempt-queue.js";
-import { type AttemptJob, attemptJobSchema, type JobOutcome } from "../records.js";
-import type { ObjectStore } from "../store/object-store.js";
-import { FetchedTasks } from "./fetched-tasks.js";
-import { AttemptInterruption, processJob } from "./process-job.js";
-import { RunSettings, type RunSettingsOptions } from "./run-settings.js";
-import type { AttemptEnding, WorkerEvent } from "./worker-event.js";
-import { openWorkerFolder } from "./worker-folder.js";
+import { folderEntries, pack } from "../bundle.js";
+import {
+  type AttemptJob,
+  attemptJobSchema,
+  type JobOutcome,
+  jobIdOf,
+  type RunSpec,
+  runSpecSchema,
+  storeKeys,
+} from "../records.js";
+import type { ObjectStore } from "../store.js";
+import { checksumOf, FetchedTasks } from "./fetched-tasks.js";
 
 export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner"> {
   /** Name of this machine, for people. */
@@ -229,4 +244,167 @@ async function aborted(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+interface WorkerAttempt {
+  run: string;
+  task: string;
+  attempt: number;
+}
+
+/** Ending of an attempt for this worker. */
+type AttemptEnding =
+  | { kind: "finished"; status: AttemptResult["status"]; reward: number | null }
+  /** Another worker had put its result into the store before. */
+  | { kind: "known" }
+  | { kind: "cancelled" }
+  /** The attempt waits in the queue again, since this worker is stopping. */
+  | { kind: "returned" }
+  /** Another worker has taken it over, because this one had not been heard of for too long. */
+  | { kind: "taken-over" }
+  | { kind: "fault"; message: string; hint: string | null };
+
+export type WorkerEvent =
+  | { kind: "started"; worker: string; slots: number }
+  | ({ kind: "attempt-started" } & WorkerAttempt)
+  | ({ kind: "attempt-ended"; ending: AttemptEnding } & WorkerAttempt)
+  | { kind: "draining"; running: number }
+  | { kind: "ended"; attempts: number };
+
+/** A directory of one worker, which is removed with it. */
+export interface WorkerFolder extends AsyncDisposable {
+  readonly path: string;
+}
+
+/** Makes one in `parent`, and removes those that killed workers of this machine have left there. */
+export async function openWorkerFolder(parent: string): Promise<WorkerFolder> {
+  await makeDirectory(parent);
+  const processes = await readHostProcesses(hostname());
+  for (const name of await readdir(parent)) {
+    const [, host, pid] = /^worker-(.+)\.([0-9]{1,10})\.[^.]+$/.exec(name) ?? [];
+    if (host !== processes.host || processes.isAlive(Number(pid))) continue;
+    // Folders of another user cannot be removed, and stay.
+    await rm(join(parent, name), { recursive: true, force: true }).catch(() => undefined);
+  }
+  const path = await mkdtemp(join(parent, `worker-${processes.host}.${process.pid}.`));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** Why an attempt is ended before its end. */
+class AttemptInterruption extends Error {
+  readonly ending: "cancelled" | "returned" | "taken-over";
+
+  constructor(ending: AttemptInterruption["ending"]) {
+    super(`the attempt is ${ending}`);
+    this.ending = ending;
+  }
+}
+
+interface JobContext {
+  store: ObjectStore;
+  tasks: FetchedTasks;
+  settings: RunSettings;
+  /** Exists. The folder of the attempt is made in it, and removed. */
+  folder: string;
+  /** Aborted with an `AttemptInterruption` as its reason. */
+  signal: AbortSignal;
+  onStage: (stage: AttemptStage) => void;
+  /** Whether the attempt is still this worker's. */
+  isOwn: () => Promise<boolean>;
+}
+
+/** Runs one attempt. Its result is in the store when it resolves to "finished" or "known". */
+async function processJob(job: AttemptJob, context: JobContext): Promise<AttemptEnding> {
+  try {
+    return await runJob(job, context);
+  } catch (error) {
+    if (context.signal.aborted) return { kind: interruptionOf(context.signal) };
+    const message = error instanceof Error ? error.message : String(error);
+    return { kind: "fault", message, hint: isBrigError(error) ? (error.hint ?? null) : null };
+  }
+}
+
+async function runJob(job: AttemptJob, context: JobContext): Promise<AttemptEnding> {
+  const { store, tasks, settings, folder, signal, onStage } = context;
+  signal.throwIfAborted();
+  refuseOtherVersion(job);
+  // Computed from what was checked: the id in the queue could be any text, also one that leads out of the store.
+  const key = storeKeys.result(jobIdOf(job));
+  if (await store.has(key, signal)) return { kind: "known" };
+  const runner = await settings.runnerOf(job);
+  await using taken = await tasks.take(job);
+  const { attempt } = job;
+  const own = await mkdtemp(join(folder, "attempt-"));
+  try {
+    signal.throwIfAborted();
+    const result = await runner.run({ task: taken.task, attempt, folder: own, tries: [], signal, onStage });
+    if (signal.aborted || result.status === "cancelled") return { kind: interruptionOf(signal) };
+    const archive = await pack(folderEntries(own), `${own}.tar.gz`, signal);
+    // A worker that was frozen may be the second to get here.
+    if (!(await context.isOwn())) return { kind: "taken-over" };
+    await store.put(key, archive);
+    return { kind: "finished", status: result.status, reward: result.reward };
+  } finally {
+    await rm(own, { recursive: true, force: true });
+    await rm(`${own}.tar.gz`, { force: true });
+  }
+}
+
+function interruptionOf({ reason }: AbortSignal): AttemptInterruption["ending"] {
+  return reason instanceof AttemptInterruption ? reason.ending : "returned";
+}
+
+function refuseOtherVersion({ brigVersion }: AttemptJob): void {
+  if (brigVersion === readVersion()) return;
+  throw new BrigError(`it was submitted by brig ${brigVersion}, and this is brig ${readVersion()}`, {
+    code: "usage.invalid",
+    hint: "use one version of brig on all machines",
+  });
+}
+
+const MAX_BYTES = 64 * 1024 * 1024;
+
+interface RunSettingsOptions {
+  store: ObjectStore;
+  folder: string;
+  /** Error: `usage.invalid` for settings that would give other attempts on this machine. */
+  openRunner: (spec: RunSpec) => Promise<AttemptRunner>;
+}
+
+/** Runners for the attempts of each run, opened once. */
+class RunSettings {
+  readonly #options: RunSettingsOptions;
+  readonly #runners = new Map<string, Promise<AttemptRunner>>();
+
+  constructor(options: RunSettingsOptions) {
+    this.#options = options;
+  }
+
+  async runnerOf({ run, spec }: AttemptJob): Promise<AttemptRunner> {
+    const known = this.#runners.get(spec);
+    if (known !== undefined) return await known;
+    const opened = this.#open(run, spec);
+    this.#runners.set(spec, opened);
+    opened.catch(() => this.#runners.delete(spec));
+    return await opened;
+  }
+
+  async #open(run: string, checksum: string): Promise<AttemptRunner> {
+    const { store, folder, openRunner } = this.#options;
+    const key = storeKeys.spec(run, checksum);
+    const file = join(folder, `${checksum}.json`);
+    await rm(file, { force: true });
+    const found = await store.get(key, file, { maxBytes: MAX_BYTES });
+    const isWhole = found === "fetched" && (await checksumOf(file)) === checksum;
+    const parsed = isWhole ? runSpecSchema.safeParse(parseJson(await readFile(file, "utf8"))) : null;
+    if (parsed?.success) return await openRunner(parsed.data);
+    throw new BrigError(
+      `${key} in ${store.name} ${found === "missing" ? "is missing" : "is not what was put there"}`,
+      {
+        code: "store.failed",
+        hint: "give all workers the --results of the command that submitted the run",
+        cause: parsed?.error,
+      },
+    );
+  }
 }

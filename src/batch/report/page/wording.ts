@@ -1,8 +1,7 @@
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { PassKind } from "../../runs/results/attempt-outcome.js";
-import { estimateText } from "../statistics/estimate-text.js";
-import type { Estimate } from "../statistics/mean-interval.js";
-import { passKindText } from "../summary/pass-text.js";
+import { passKindText } from "../pass-text.js";
+import { type Estimate, estimateText } from "../statistics.js";
 import type { AttemptRow } from "../view/view-model.js";
 
 const causes: Record<string, string> = {

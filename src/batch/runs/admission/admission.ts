@@ -1,8 +1,8 @@
 import { BrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import type { Clock } from "../../../lib/time/clock.js";
-import { type AdmissionRules, findExcess, findShortage, type Need, type Shortage } from "./decide.js";
-import type { Machine } from "./machine.js";
+import type { Engine } from "../../../sandbox/index.js";
+import { freeSpace, isThisMachine, readMeminfo } from "../../../sandbox/index.js";
 
 export interface AdmissionOptions {
   measure: () => Promise<Machine>;
@@ -141,4 +141,105 @@ function describeExcess(excess: Shortage): string {
   if (excess.kind === "concurrency") return "has no room";
   if (excess.kind === "cpus") return `asks for ${excess.needed} processors, and there are ${excess.left}`;
   return `asks for ${formatBytes(excess.needed)} of ${excess.kind}, and there are ${formatBytes(excess.left)}`;
+}
+
+/** The most that an attempt may use of the machine. */
+export interface Need {
+  cpus: number;
+  memoryBytes: number;
+  diskBytes: number;
+}
+
+export interface AdmissionRules {
+  /** The most attempts that run at once. */
+  maxAtOnce: number;
+  /** How many processors may be promised for each that exists: attempts mostly wait for their models. */
+  cpuOvercommit: number;
+  /** Left for everything else on the machine. */
+  reservedMemoryBytes: number;
+  reservedDiskBytes: number;
+}
+
+export const standardRules: Omit<AdmissionRules, "maxAtOnce"> = {
+  cpuOvercommit: 4,
+  reservedMemoryBytes: 512 * 1024 ** 2,
+  reservedDiskBytes: 2 * 1024 ** 3,
+};
+
+/** An attempt that was admitted. */
+export interface Admitted {
+  need: Need;
+  /** Whether the memory it was admitted for may not show in the machine's measured use yet. */
+  isYoung: boolean;
+}
+
+export type Shortage =
+  | { kind: "concurrency"; running: number }
+  | { kind: "cpus" | "memory" | "disk"; needed: number; left: number };
+
+/**
+ * Why an attempt cannot start now; null if it can. If nothing runs, only the disk keeps one from starting: memory that
+ * other programs use may never come back.
+ */
+export function findShortage(
+  need: Need,
+  { rules, machine, running }: { rules: AdmissionRules; machine: Machine; running: readonly Admitted[] },
+): Shortage | null {
+  if (machine.freeDiskBytes !== null) {
+    const left = machine.freeDiskBytes - rules.reservedDiskBytes;
+    if (need.diskBytes > left || left <= 0) return { kind: "disk", needed: need.diskBytes, left };
+  }
+  if (running.length === 0) return null;
+  if (running.length >= rules.maxAtOnce) return { kind: "concurrency", running: running.length };
+
+  const cpusLeft = machine.cpus * rules.cpuOvercommit - total(running, "cpus");
+  if (need.cpus > cpusLeft) return { kind: "cpus", needed: need.cpus, left: cpusLeft };
+
+  const memoryLeft = freeMemory(machine, running) - rules.reservedMemoryBytes;
+  if (need.memoryBytes > memoryLeft) return { kind: "memory", needed: need.memoryBytes, left: memoryLeft };
+  return null;
+}
+
+/** Resources that even an otherwise idle machine lacks for an attempt; null if the attempt can run. */
+export function findExcess(need: Need, machine: Pick<Machine, "cpus" | "memoryBytes">): Shortage | null {
+  if (need.cpus > machine.cpus) return { kind: "cpus", needed: need.cpus, left: machine.cpus };
+  if (need.memoryBytes > machine.memoryBytes)
+    return { kind: "memory", needed: need.memoryBytes, left: machine.memoryBytes };
+  return null;
+}
+
+/** The smaller of what is promised to nobody, and what nobody uses or is about to use. */
+function freeMemory(machine: Machine, running: readonly Admitted[]): number {
+  const unpromised = machine.memoryBytes - total(running, "memoryBytes");
+  if (machine.availableMemoryBytes === null) return unpromised;
+  const young = running.filter(({ isYoung }) => isYoung);
+  return Math.min(unpromised, machine.availableMemoryBytes - total(young, "memoryBytes"));
+}
+
+function total(running: readonly Admitted[], field: keyof Need): number {
+  return running.reduce((sum, { need }) => sum + need[field], 0);
+}
+
+/** Resources of the machine that the engine runs on, and what is left of them. */
+export interface Machine {
+  cpus: number;
+  memoryBytes: number;
+  /** Memory that programs can use without swapping; null if the engine is on another machine. */
+  availableMemoryBytes: number | null;
+  /** Free space on the file system with the engine's images and containers; null if the engine is on another machine. */
+  freeDiskBytes: number | null;
+}
+
+/** Asks the kernel, if the engine is on this machine, else only the engine. */
+export async function measureMachine(engine: Engine): Promise<Machine> {
+  const { cpus, memoryBytes, dockerRootDir } = await engine.info();
+  if (!(await isLocal(engine))) return { cpus, memoryBytes, availableMemoryBytes: null, freeDiskBytes: null };
+  const [meminfo, space] = await Promise.all([readMeminfo(), freeSpace(dockerRootDir)]);
+  const availableMemoryBytes = meminfo.get("MemAvailable") ?? null;
+  return { cpus, memoryBytes, availableMemoryBytes, freeDiskBytes: space?.bytes ?? null };
+}
+
+/** Whether the kernel of this process is the engine's too. */
+export async function isLocal(engine: Engine): Promise<boolean> {
+  return engine.endpoint.startsWith("unix://") && (await isThisMachine(engine.endpoint, await engine.info()));
 }

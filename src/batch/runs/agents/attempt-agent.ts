@@ -38,3 +38,13 @@ export interface AgentOutcome {
   /** Files that it wrote, relative to the attempt's folder. */
   files: { trajectory?: string; session?: string; agentOutput?: string };
 }
+
+/** Usage of an agent without a model. */
+export const noUsage: Readonly<AttemptUsage> = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costUsd: 0,
+  turns: 0,
+  toolCalls: 0,
+};

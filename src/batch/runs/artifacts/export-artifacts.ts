@@ -6,7 +6,7 @@ import { errnoOf } from "../../../lib/errno.js";
 import type { ContainerChange, Engine, ReceivedEntry } from "../../../sandbox/index.js";
 import { readTar } from "../../../sandbox/index.js";
 import type { TaskArtifact } from "../../tasks/task.js";
-import type { EmptyDirectory } from "../place/empty-directories.js";
+import type { EmptyDirectory } from "../place/upload-directory.js";
 import {
   ARTIFACTS_FOLDER,
   type ArtifactEntry,

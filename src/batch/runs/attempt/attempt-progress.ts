@@ -1,14 +1,14 @@
 import { join, relative } from "node:path";
+import type { Sandbox } from "../../../sandbox/index.js";
 import type { TaskStep } from "../../tasks/task.js";
-import type { AttemptAgent } from "../agents/attempt-agent.js";
-import { noUsage } from "../agents/no-usage.js";
-import { gradeOf } from "../grading/grade-of.js";
+import { type AttemptAgent, noUsage } from "../agents/attempt-agent.js";
+import { gradeOf } from "../grading/rewards.js";
 import { TEST_OUTPUT } from "../grading/run-tests.js";
 import type { Verification } from "../grading/verification.js";
+import { asNumber, type CounterFiles, readCounter, readProcessorCounts } from "../processors.js";
 import type { AttemptFailure, AttemptResult, AttemptUsage } from "../results/attempt-result.js";
 import type { Attempt, AttemptStage } from "./attempt.js";
 import type { AgentRun } from "./drive-agent.js";
-import { sumOfKnown, type UsedResources, usedTogether } from "./resources.js";
 
 type StepResult = AttemptResult["steps"][number];
 
@@ -179,4 +179,38 @@ function usageTogether(one: AttemptUsage, other: AttemptUsage): AttemptUsage {
     turns: one.turns + other.turns,
     toolCalls: one.toolCalls + other.toolCalls,
   };
+}
+
+type UsedResources = Pick<AttemptResult["resources"], "peakMemoryBytes" | "cpuMs" | "throttledMs">;
+
+const PEAK: CounterFiles = {
+  2: ["/sys/fs/cgroup/memory.peak"],
+  1: ["/sys/fs/cgroup/memory/memory.max_usage_in_bytes"],
+};
+
+/** Resources that a container has used so far, as its kernel counts them. Null for each that the kernel does not report. */
+export async function readResources(sandbox: Sandbox): Promise<UsedResources> {
+  const [peak, processors] = await Promise.all([readCounter(sandbox, PEAK), readProcessorCounts(sandbox)]);
+  return {
+    peakMemoryBytes: asNumber(peak),
+    cpuMs: processors.usedMs,
+    throttledMs: processors.throttledMs,
+  };
+}
+
+/** Adds up the use of several containers, or of one that was started again: then the kernel counts from the beginning. */
+function usedTogether(one: UsedResources, other: UsedResources): UsedResources {
+  return {
+    peakMemoryBytes:
+      one.peakMemoryBytes === null
+        ? other.peakMemoryBytes
+        : Math.max(one.peakMemoryBytes, other.peakMemoryBytes ?? 0),
+    cpuMs: sumOfKnown(one.cpuMs, other.cpuMs),
+    throttledMs: sumOfKnown(one.throttledMs, other.throttledMs),
+  };
+}
+
+/** Null if neither is known. */
+function sumOfKnown(one: number | null, other: number | null): number | null {
+  return one === null ? other : one + (other ?? 0);
 }

@@ -1,9 +1,12 @@
+import { open, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Environment } from "../../../lib/env.js";
 import type { Engine } from "../../../sandbox/index.js";
 import type { Task } from "../../tasks/task.js";
 import type { AttemptAgent } from "../agents/attempt-agent.js";
 import type { TaskImages } from "../images/task-images.js";
 import type { AttemptResult } from "../results/attempt-result.js";
+import { RESULT_FILE } from "../results/run-files.js";
 
 /** Everything that one attempt at a task needs. */
 export interface Attempt {
@@ -66,3 +69,27 @@ export interface AttemptLimits {
 
 /** The limits that decide how much a container may use. */
 export type ContainerLimits = Pick<AttemptLimits, "memoryHeadroom" | "memoryMb" | "cpus" | "pids">;
+
+/** Writes the result of an attempt so that the file is there whole or not at all, whenever the machine stops. */
+export async function writeResult(folder: string, result: AttemptResult): Promise<void> {
+  const temporary = join(folder, `.${RESULT_FILE}.tmp`);
+  try {
+    const file = await open(temporary, "w", 0o644);
+    try {
+      await file.writeFile(`${JSON.stringify(result, null, 2)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, join(folder, RESULT_FILE));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  const directory = await open(folder, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

@@ -3,13 +3,12 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { pause } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
 import type { TaskStep } from "../../tasks/task.js";
-import type { AgentOutcome } from "../agents/attempt-agent.js";
-import { noUsage } from "../agents/no-usage.js";
-import { explainFailure } from "../evidence/explain-failure.js";
+import { type AgentOutcome, noUsage } from "../agents/attempt-agent.js";
+import { explainFailure } from "../evidence.js";
 import type { ImageUser } from "../place/image-user.js";
-import { agentNetwork, type PhaseNetworks, setupNetwork } from "../place/phase-networks.js";
 import { prepareStep } from "../place/prepare-environment.js";
-import { ExtendedLimit, type TimeTaken, timeAllowed } from "../processors/extended-limit.js";
+import { agentNetwork, type PhaseNetworks, setupNetwork } from "../place/task-sandbox.js";
+import { ExtendedLimit, type TimeTaken, timeAllowed } from "../processors.js";
 import type { Attempt } from "./attempt.js";
 import { describeExceeded, watchDisk } from "./disk-watch.js";
 

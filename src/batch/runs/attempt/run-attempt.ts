@@ -1,31 +1,37 @@
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
-import type { ContainerChange, StoppedSandboxFiles } from "../../../sandbox/index.js";
+import type {
+  ContainerChange,
+  EgressAttempt,
+  EgressEntry,
+  StoppedSandboxFiles,
+} from "../../../sandbox/index.js";
+import { EgressLog } from "../../../sandbox/index.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
+import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
-import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
-import { EgressFile } from "../evidence/egress-file.js";
-import { infrastructureFailure, ungradable } from "../evidence/explain-failure.js";
-import { AGENT_PROOF, writeProof } from "../evidence/write-proof.js";
+import { exportArtifacts } from "../artifacts/export-artifacts.js";
+import { CHANGES_FILE, writeChanges } from "../changes.js";
+import { changesBelow } from "../changes-below.js";
+import { infrastructureFailure, ungradable } from "../evidence.js";
+import { stepFolder } from "../grading/run-tests.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
-import { stepFolder } from "../grading/step-folder.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
-import { stillEmpty, untouched } from "../place/empty-directories.js";
 import { runningPrograms } from "../place/running-programs.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
-import { type TimeAllowed, timeAllowed } from "../processors/extended-limit.js";
+import { type EmptyDirectory, stillEmpty, untouched } from "../place/upload-directory.js";
+import { type TimeAllowed, timeAllowed } from "../processors.js";
 import type { AttemptResult } from "../results/attempt-result.js";
-import { openAgentContainer } from "./agent-container.js";
-import type { Attempt, OnStage } from "./attempt.js";
-import { AttemptContainer } from "./attempt-container.js";
-import { AttemptProgress } from "./attempt-progress.js";
+import { AGENT_PROOF, writeProof } from "../write-proof.js";
+import { AttemptContainer, openAgentContainer } from "./agent-container.js";
+import { type Attempt, type AttemptStage, type OnStage, writeResult } from "./attempt.js";
+import { AttemptProgress, readResources } from "./attempt-progress.js";
 import { driveAgent } from "./drive-agent.js";
-import { exportWork } from "./export-work.js";
-import { readResources } from "./resources.js";
-import { writeResult } from "./result-file.js";
 import { refuseUnsupported } from "./unsupported.js";
 
 /**
@@ -235,4 +241,100 @@ function meets({ rewards }: Verification, { minRewards }: TaskStep): boolean {
   return Object.entries(minRewards ?? {}).every(
     ([key, least]) => (rewards?.[key] ?? Number.NEGATIVE_INFINITY) >= least,
   );
+}
+
+type ExportedWork =
+  | { kind: "exported"; changes: ContainerChange[]; manifest: ArtifactManifest }
+  | { kind: "not-copied"; verification: Verification };
+
+interface ExportPlace {
+  step: TaskStep;
+  cwd: string;
+  imageId: string;
+  empty: readonly EmptyDirectory[];
+  folder: string;
+  signal: AbortSignal | undefined;
+}
+
+/**
+ * Asks what the agent has changed, and takes the artifacts to the host. An agent can make trees whose paths are longer than any
+ * engine can read, or more files than can be looked at: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
+ */
+async function exportWork(stopped: StoppedSandboxFiles, place: ExportPlace): Promise<ExportedWork> {
+  const { step, cwd, empty, folder, signal } = place;
+  try {
+    const changes = await changesOf(stopped, place);
+    const { artifacts } = step;
+    const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
+    return { kind: "exported", changes, manifest };
+  } catch (error) {
+    const message = isBrigError(error, "engine.failed") ? tooMuch[error.errno ?? ""] : undefined;
+    if (message === undefined) throw error;
+    const none = { rewards: null, exitCode: null, tests: null, time: null };
+    const said = { findings: [], notes: [], confirmation: null };
+    const { mode } = step.verifier;
+    return { kind: "not-copied", verification: { ...none, ...said, mode, verifier: "no-reward", message } };
+  }
+}
+
+const tooMuch: Readonly<Record<string, string>> = {
+  ENAMETOOLONG: "what the agent left has paths that are too long to be read",
+  EFBIG: "the agent has changed too many files to look at",
+};
+
+/** Tests in the same container would see any change; others only see artifacts. */
+async function changesOf(
+  stopped: StoppedSandboxFiles,
+  { step, cwd, imageId, empty, signal }: ExportPlace,
+): Promise<ContainerChange[]> {
+  const { engine, containerId } = stopped;
+  if (step.verifier.mode === "shared")
+    return await engine.containerChanges(containerId, signal && { signal });
+  const directories = [cwd, ...artifactSources(step.artifacts, cwd)];
+  return await changesBelow(stopped, { containerId, imageId, directories, empty, signal });
+}
+
+/** File in the folder of an attempt that lists what programs in its containers tried to reach. Missing if there was no such attempt. */
+const EGRESS_FILE = "egress.jsonl";
+
+/**
+ * Writes each entry at once, with the stage in which the connection began: it may be cut in a later one. A disk that is
+ * full costs the rest of the file, and not the attempt.
+ */
+class EgressFile {
+  readonly #path: string;
+  readonly #logs = new Map<AttemptStage, EgressLog>();
+  readonly #entered: { stage: AttemptStage; fromMs: number }[] = [];
+  #hasFailed = false;
+
+  constructor(folder: string) {
+    this.#path = join(folder, EGRESS_FILE);
+  }
+
+  enter(stage: AttemptStage): void {
+    this.flush();
+    this.#entered.push({ stage, fromMs: Date.now() });
+  }
+
+  readonly add = (attempt: EgressAttempt): void => {
+    const began = this.#entered.findLast(({ fromMs }) => fromMs <= attempt.startedAtMs) ?? this.#entered[0];
+    const stage = began?.stage ?? "start";
+    const log = this.#logs.get(stage) ?? new EgressLog((entry) => this.#write(stage, entry));
+    this.#logs.set(stage, log);
+    log.add(attempt);
+  };
+
+  flush(): void {
+    for (const log of this.#logs.values()) log.flush();
+  }
+
+  #write(stage: AttemptStage, { startedAtMs, phase: _, ...entry }: EgressEntry): void {
+    if (this.#hasFailed) return;
+    const line = { stage, startedAt: new Date(startedAtMs).toISOString(), ...entry };
+    try {
+      appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+    } catch {
+      this.#hasFailed = true;
+    }
+  }
 }

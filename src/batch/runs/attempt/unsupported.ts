@@ -2,8 +2,7 @@ import { BrigError } from "../../../errors.js";
 import type { HostPattern } from "../../../sandbox/index.js";
 import { HOST_NAME, ownAddresses, patternsOf, scopeOf } from "../../../sandbox/index.js";
 import type { Task, TaskNetwork } from "../../tasks/task.js";
-import { taskPattern } from "../place/network-scope.js";
-import { agentNetworks, type MixedNetworks, verifierNetworks } from "../place/phase-networks.js";
+import { agentNetworks, type MixedNetworks, taskPattern, verifierNetworks } from "../place/task-sandbox.js";
 
 /** Error: `usage.invalid` for what a task asks for and an attempt cannot give, before anything runs. */
 export function refuseUnsupported(task: Task): void {

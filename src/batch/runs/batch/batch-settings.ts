@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { BrigError } from "../../../errors.js";
 import type { AttemptLimits } from "../attempt/attempt.js";
+import { type AttemptResult, infrastructureClasses } from "../results/attempt-result.js";
+import { taskFolderName } from "../results/run-files.js";
 
 const limit = z.number().positive().nullable();
 
@@ -121,4 +124,79 @@ function fieldsOf(settings: object, path = ""): Map<string, string> {
       return typeof value === "object" ? [...fieldsOf(value, field)] : [[field, String(value)]];
     }),
   );
+}
+
+/** Error: `usage.invalid` for tasks such as `a/b` and `a__b`, which would share a folder. */
+export function refuseEqualFolders(tasks: readonly { name: string }[]): void {
+  const names = new Map<string, string>();
+  for (const { name } of tasks) {
+    const folder = taskFolderName(name);
+    const other = names.get(folder);
+    if (other !== undefined || folder === "." || folder === "..")
+      throw new BrigError(
+        other === undefined
+          ? `a task cannot be named "${name}"`
+          : `the results of the tasks ${other} and ${name} would have the same folder`,
+        { code: "usage.invalid", hint: "rename one of them, or leave it out with --exclude" },
+      );
+    names.set(folder, name);
+  }
+}
+
+const SHOWN_CHANGES = 20;
+
+/** One line for each field, for the message of an error. */
+export function changesText(changes: readonly SettingDifference[]): string {
+  const lines = changes
+    .slice(0, SHOWN_CHANGES)
+    .map(({ field, before, after }) => `  ${field}: ${shown(before)} → ${shown(after)}`);
+  const left = changes.length - lines.length;
+  return [...lines, ...(left > 0 ? [`  and ${left} more`] : [])].join("\n");
+}
+
+/** The start of a checksum is enough to see that it is another one. */
+function shown(value: string | null): string {
+  return value === null ? "nothing" : value.replace(/^([0-9a-f]{12})[0-9a-f]{52}$/, "$1…");
+}
+
+type FailureClass = (typeof infrastructureClasses)[number];
+
+/** Number of further tries that an attempt gets after failures of each class. */
+export type RetryPolicy = Readonly<Record<FailureClass, number>>;
+
+const DEFAULT_RETRIES = 2;
+/** Building the same image again seldom helps; pulling it may. */
+const IMAGE_RETRIES = 1;
+
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 60_000;
+
+/** The policy with some numbers of the user's: one for all classes, or one for each that is named. */
+export function retryPolicy(
+  given: { all?: number | undefined; byClass?: Partial<RetryPolicy> } = {},
+): RetryPolicy {
+  const usual = (name: FailureClass) =>
+    given.all ?? (name === "image-failed" ? IMAGE_RETRIES : DEFAULT_RETRIES);
+  const retries = infrastructureClasses.map((name) => [name, given.byClass?.[name] ?? usual(name)]);
+  return Object.fromEntries(retries);
+}
+
+/** Whether the infrastructure ended this try, or kept it from its grade, and the attempt gets another one. */
+export function deservesRetry({ status, failure, tries }: AttemptFate, policy: RetryPolicy): boolean {
+  if (status === "cancelled" || failure === null || failure.class === "ungradable") return false;
+  const earlier = tries.filter((one) => one.failure.class === failure.class).length;
+  return earlier < policy[failure.class];
+}
+
+/** Work of the next try: an agent whose work is kept need not do it again. */
+export function workOfNextTry({ status }: Pick<AttemptFate, "status">): "run" | "grade" {
+  return status === "unscored" ? "grade" : "run";
+}
+
+type AttemptFate = Pick<AttemptResult, "status" | "failure" | "tries">;
+
+/** Doubles with each try; `random` in [0, 1) spreads tries that failed together. */
+export function retryWaitMs(triesSoFar: number, random: () => number): number {
+  const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (triesSoFar - 1));
+  return longest * (0.5 + random() / 2);
 }

@@ -1,4 +1,4 @@
-import { readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../../errors.js";
@@ -200,4 +200,31 @@ async function* lines(results: AsyncIterable<AttemptResult>): AsyncGenerator<str
 function orEmpty(error: unknown): string[] {
   if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ENOTDIR") return [];
   throw error;
+}
+
+/** The settings of a run, and the outcomes of the attempts that belong to it. */
+export interface Run {
+  batch: BatchFile;
+  outcomes: AttemptOutcome[];
+}
+
+/** Reads a run, which another process may still be running. Error: `usage.invalid` for a folder that is none. */
+export async function readRun(folder: string): Promise<Run> {
+  const batch = await requireRun(folder);
+  const { outcomes } = await new RunStore(folder).readOutcomes();
+  const names = new Set(batch.tasks.map(({ name }) => name));
+  const belongs = ({ task, attempt }: AttemptOutcome) =>
+    names.has(task) && attempt <= batch.settings.attempts;
+  return { batch, outcomes: [...outcomes.values()].filter(belongs) };
+}
+
+/** `batch.json` of a run. Error: `usage.invalid` for a folder without one. */
+export async function requireRun(folder: string): Promise<BatchFile> {
+  const file = join(folder, runFiles.batch);
+  const batch = (await stat(file).catch(() => null)) === null ? null : await new RunStore(folder).readBatch();
+  if (batch !== null) return batch;
+  throw new BrigError(`${JSON.stringify(folder)} is not the folder of a run: it has no ${runFiles.batch}`, {
+    code: "usage.invalid",
+    hint: "name the folder that brig batch writes its results to",
+  });
 }

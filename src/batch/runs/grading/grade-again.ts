@@ -2,16 +2,16 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
-import { readManifest } from "../artifacts/read-manifest.js";
+import { readManifest } from "../artifacts/artifact-manifest.js";
 import type { AttemptLimits } from "../attempt/attempt.js";
-import { infrastructureFailure, ungradable } from "../evidence/explain-failure.js";
+import { infrastructureFailure, ungradable } from "../evidence.js";
 import type { TaskImages } from "../images/task-images.js";
 import type { TaskPlace } from "../place/task-sandbox.js";
-import { timeAllowed } from "../processors/extended-limit.js";
+import { timeAllowed } from "../processors.js";
 import { type AttemptResult, attemptResultSchema } from "../results/attempt-result.js";
 import { RESULT_FILE } from "../results/run-files.js";
-import { gradeOf } from "./grade-of.js";
-import { stepFolder } from "./step-folder.js";
+import { gradeOf } from "./rewards.js";
+import { stepFolder } from "./run-tests.js";
 import { verifySeparately } from "./verify-separately.js";
 
 export interface GradeAgainOptions {

@@ -1,14 +1,13 @@
+import { type BrigError, isBrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import type { StoppedSandbox } from "../../../sandbox/index.js";
-import { invalidReasons } from "../../tasks/parsers/grade.js";
-import { gradeParsedOutput } from "../../tasks/parsers/grade-parsed-output.js";
-import { gradeSweBench } from "../../tasks/parsers/grade-swe-bench.js";
+import type { Engine, StoppedSandbox } from "../../../sandbox/index.js";
+import { gradeParsedOutput, gradeSweBench, invalidReasons } from "../../tasks/parsers/grade.js";
 import type { TaskCheck } from "../../tasks/task.js";
 import { describeExceeded } from "../attempt/disk-watch.js";
-import type { TimeTaken } from "../processors/extended-limit.js";
-import { mainReward } from "./parse-rewards.js";
-import { readRewardFiles } from "./reward-files.js";
+import { explainFailure } from "../evidence.js";
+import type { TimeTaken } from "../processors.js";
+import { mainReward, readRewardFiles } from "./rewards.js";
 import { PARSED_OUTPUT_BYTES, type TestsRun } from "./run-tests.js";
 import type { Verification } from "./verification.js";
 
@@ -64,4 +63,42 @@ function withMainReward(found: FoundRewards): FoundRewards {
     verifier: "invalid-reward",
     message: 'reward.json has several rewards, and none of them is "reward"',
   };
+}
+
+interface JudgedContainer {
+  engine: Engine;
+  containerId: string;
+  memoryLimitBytes: number;
+  /** Whether the agent worked in it. Default: false. */
+  isAgents?: boolean | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Grades failures that an agent can cause, so that they do not keep its attempt from a grade: artifacts that cannot be
+ * put into a container, tests that are left no memory; in its own container, a file system from which nothing starts.
+ */
+export async function asAgentsFault(
+  judge: () => Promise<Judged>,
+  { engine, signal, isAgents = false, ...container }: JudgedContainer,
+): Promise<Judged> {
+  try {
+    return await judge();
+  } catch (error) {
+    if (!isBrigError(error) || signal?.aborted) throw error;
+    const failed = { error, stage: "verify", ...container } as const;
+    const endedItself = async () => (await explainFailure(engine, failed))?.kind !== "infrastructure";
+    const isOwn =
+      error.code === "sandbox.gone"
+        ? await endedItself()
+        : couldBeCaused(error) || (isAgents && error.code === "policy.not-enforced");
+    if (!isOwn) throw error;
+    const message = `the tests could not run on what the agent left: ${error.message}`;
+    return { rewards: null, verifier: "no-reward", message, exitCode: null, tests: null, time: null };
+  }
+}
+
+function couldBeCaused({ code, errno }: BrigError): boolean {
+  if (code === "engine.failed") return errno !== "ENOSPC" && errno !== "EDQUOT";
+  return code === "exec.bad-cwd" || code === "protocol.invalid" || code.startsWith("file.");
 }

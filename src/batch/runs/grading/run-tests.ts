@@ -2,16 +2,17 @@ import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { BrigError, type ErrorCode, isBrigError } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
-import type { Engine, Sandbox } from "../../../sandbox/index.js";
-import type { TaskCheck } from "../../tasks/task.js";
+import type { Engine, Sandbox, SecondSandbox } from "../../../sandbox/index.js";
+import { openBeside } from "../../../sandbox/index.js";
+import type { Task, TaskCheck, TaskStep } from "../../tasks/task.js";
+import { BoundedLog } from "../agents/command-agent.js";
 import { type ExceededDisk, occupiedBytes, watchDisk } from "../attempt/disk-watch.js";
-import { isSpoilt, spoiltScript } from "../place/line-ends.js";
+import { type ImageUser, rootUser } from "../place/image-user.js";
 import { makeExactly } from "../place/make-directories.js";
+import { isSpoilt, spoiltScript } from "../place/prepare-environment.js";
 import { uploadDirectory } from "../place/upload-directory.js";
-import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors/extended-limit.js";
-import { BoundedLog } from "./bounded-log.js";
-import { VERIFIER_LOGS } from "./reward-files.js";
-import type { TestContainer } from "./test-container.js";
+import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors.js";
+import { VERIFIER_LOGS } from "./rewards.js";
 
 const LOGS = "/logs";
 const TESTS_DIRECTORY = "/tests";
@@ -259,4 +260,46 @@ async function containerTime({ files }: Sandbox): Promise<Date> {
   const { modifiedMs } = await files.stat(path, { followSymlinks: false });
   await files.remove(path, { force: true });
   return new Date(modifiedMs);
+}
+
+/** A container with tests, in which nothing but brig's own program runs yet. */
+interface TestContainer extends Disposable {
+  /** Prepares it. Whatever the agent has left there can be put back or removed. */
+  readonly asRoot: Sandbox;
+  /** The tests run by this one. */
+  readonly asTests: Sandbox;
+}
+
+/** Opens a container to both users, to each by a runner of its own unless the container's own runner is theirs. */
+export async function openTestContainer(
+  sandbox: Sandbox,
+  { owner, tests }: { owner: ImageUser; tests: ImageUser },
+): Promise<TestContainer> {
+  const seconds: SecondSandbox[] = [];
+  const close = () => {
+    for (const second of seconds) second[Symbol.dispose]();
+  };
+  const open = async (user: ImageUser) => {
+    if (isSame(user, owner)) return sandbox;
+    const second = await openBeside(sandbox, user);
+    seconds.push(second);
+    return second.sandbox;
+  };
+  try {
+    const asRoot = await open(rootUser);
+    const asTests = isSame(tests, rootUser) ? asRoot : await open(tests);
+    return { asRoot, asTests, [Symbol.dispose]: close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function isSame(one: ImageUser, other: ImageUser): boolean {
+  return one.uid === other.uid && one.gid === other.gid;
+}
+
+/** Folder of a step. If there are several, each has its own below that of the attempt. */
+export function stepFolder(folder: string, { task, step }: { task: Task; step: TaskStep }): string {
+  return task.steps.length === 1 ? folder : join(folder, "steps", String(task.steps.indexOf(step) + 1));
 }

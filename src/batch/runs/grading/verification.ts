@@ -1,4 +1,4 @@
-import type { TimeTaken } from "../processors/extended-limit.js";
+import type { TimeTaken } from "../processors.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 
 type StepVerification = NonNullable<AttemptResult["steps"][number]["verification"]>;

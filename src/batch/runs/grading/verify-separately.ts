@@ -1,17 +1,23 @@
-import { stopSandbox } from "../../../sandbox/index.js";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { join, posix } from "node:path";
+import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
+import { openedSandboxOf, stopSandbox, streamTar } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
-import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
-import { placeArtifacts } from "../artifacts/place-artifacts.js";
-import { VERIFIER_PROOF, writeProof } from "../evidence/write-proof.js";
-import { makeDirectories } from "../place/make-directories.js";
-import { testsNetwork, verifierEnvironment, verifierNetworks } from "../place/phase-networks.js";
+import { ARTIFACTS_FOLDER, type ArtifactManifest } from "../artifacts/artifact-manifest.js";
+import { makeDirectories, standAs } from "../place/make-directories.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
-import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
-import type { TimeAllowed } from "../processors/extended-limit.js";
-import { asAgentsFault } from "./agents-fault.js";
-import { judgeTests } from "./judge-tests.js";
-import { requireTests, runTests } from "./run-tests.js";
-import { openTestContainer } from "./test-container.js";
+import {
+  openTaskSandbox,
+  type TaskPlace,
+  testsNetwork,
+  verifierEnvironment,
+  verifierNetworks,
+} from "../place/task-sandbox.js";
+import type { TimeAllowed } from "../processors.js";
+import { VERIFIER_PROOF, writeProof } from "../write-proof.js";
+import { asAgentsFault, judgeTests } from "./judge-tests.js";
+import { openTestContainer, requireTests, runTests } from "./run-tests.js";
 import type { Verification } from "./verification.js";
 
 export interface SeparateVerification {
@@ -64,4 +70,46 @@ export async function verifySeparately(
   const judged = await asAgentsFault(judge, { ...place, containerId: sandbox.containerId, memoryLimitBytes });
   const { findings, notes } = manifest;
   return { mode: "separate", findings, notes, confirmation: null, ...judged };
+}
+
+/**
+ * Makes the artifacts appear in a fresh container at the paths that they had in the agent's, and removes what the
+ * agent had removed. Nothing of the agent has run in the container yet.
+ */
+async function placeArtifacts(
+  sandbox: Sandbox,
+  { manifest, folder }: { manifest: ArtifactManifest; folder: string },
+): Promise<void> {
+  for (const path of manifest.deleted) await sandbox.files.remove(path, { recursive: true, force: true });
+  if (await areFewDirectories(sandbox, manifest)) return;
+  const parents = new Set(manifest.entries.map(({ path }) => posix.dirname(path)));
+  const made = new Set(manifest.entries.filter(({ kind }) => kind === "directory").map(({ path }) => path));
+  for (const parent of parents)
+    if (!made.has(parent)) await sandbox.files.mkdir(parent, { recursive: true, mode: 0o755 });
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  await engine.putArchive(containerId, "/", streamTar(packed(manifest, join(folder, ARTIFACTS_FOLDER))));
+}
+
+/** Number of artifacts above which unpacking by the engine is faster. */
+const FEW = 10;
+
+/** Whether a few directories without files are all, and stand there now. Their times are those of the fresh container. */
+async function areFewDirectories(sandbox: Sandbox, { entries }: ArtifactManifest): Promise<boolean> {
+  if (entries.length > FEW || entries.some(({ kind }) => kind !== "directory")) return false;
+  const wanted = entries.map(({ path, mode, uid, gid }) => ({ path, mode, owner: { uid, gid } }));
+  await makeDirectories(sandbox, wanted);
+  return await standAs(sandbox, wanted);
+}
+
+function* packed({ entries }: ArtifactManifest, root: string): Iterable<TarEntry> {
+  for (const { path, kind, file, sizeBytes, mode, uid, gid, modifiedMs } of entries) {
+    const header = { path: path.slice(1), mode, owner: { uid, gid }, modifiedAt: new Date(modifiedMs) };
+    if (kind === "directory") yield { ...header, kind };
+    else yield { ...header, kind, sizeBytes, content: () => regularFile(join(root, file)) };
+  }
+}
+
+async function* regularFile(path: string): AsyncGenerator<Uint8Array> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  yield* file.createReadStream();
 }

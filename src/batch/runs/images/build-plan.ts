@@ -1,12 +1,22 @@
-import { readFile } from "node:fs/promises";
+import { createHash, type Hash } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { BuildKitFeature } from "../../tasks/dockerfile/build-kit-features.js";
-import { parseDockerfile, replaceBases } from "../../tasks/dockerfile/parse-dockerfile.js";
-import { platformValues } from "../../tasks/dockerfile/platforms.js";
-import type { TaskImage } from "../../tasks/task.js";
-import { type ContextFiles, hashContext } from "./context/context-files.js";
-import { type ContextLimits, defaultContextLimits, walkContext } from "./context/walk-context.js";
-import { taskImageRepository } from "./labels.js";
+import type { Readable } from "node:stream";
+import { BrigError } from "../../../errors.js";
+import { errnoOf } from "../../../lib/errno.js";
+import type { TarEntry } from "../../../sandbox/index.js";
+import { streamTar } from "../../../sandbox/index.js";
+import {
+  type BuildKitFeature,
+  isPlatformOf,
+  parseDockerfile,
+  platformValues,
+  replaceBases,
+} from "../../tasks/dockerfile.js";
+import type { Task, TaskImage } from "../../tasks/task.js";
+import { type ContextEntry, type ContextLimits, defaultContextLimits, walkContext } from "./build-context.js";
+import { taskImageRepository } from "./task-image-store.js";
 
 export type BuiltImage = Extract<TaskImage, { kind: "build" }>;
 
@@ -67,4 +77,139 @@ export async function basesOf({ context, dockerfile, buildArgs }: BuiltImage): P
   await walkContext({ directory: context, dockerfile }, defaultContextLimits);
   const text = await readFile(join(context, dockerfile), "utf8");
   return [...new Set(parseDockerfile(text, buildArgs).bases.map(({ reference }) => reference))];
+}
+
+/** Number of faults named in the message. */
+const shownFaults = 20;
+
+/**
+ * Reads the Dockerfiles of all images. Error: `image.build-failed` that names everything in them that the engine cannot
+ * build, before anything is built.
+ */
+export async function refuseUnbuildable(wanted: readonly WantedImage[], arch: string): Promise<void> {
+  const faults: string[] = [];
+  for (const { task, image } of wanted)
+    if (image.kind === "build")
+      for (const fault of await faultsOf(image, arch)) faults.push(`${task}: ${fault}`);
+  if (faults.length === 0) return;
+  const more = faults.length > shownFaults ? [`and ${faults.length - shownFaults} more`] : [];
+  const lines = [...faults.slice(0, shownFaults), ...more].map((line) => `  ${line}`);
+  throw new BrigError(["the images of these tasks cannot be built:", ...lines].join("\n"), {
+    code: "image.build-failed",
+    hint: "change these lines, build the images elsewhere and name them as docker_image, or leave the tasks out with --exclude",
+  });
+}
+
+async function faultsOf({ context, dockerfile, buildArgs }: BuiltImage, arch: string): Promise<string[]> {
+  const text = await readFile(join(context, dockerfile), "utf8");
+  const { buildKitFeatures, platforms } = parseDockerfile(text, buildArgs);
+  return [
+    ...buildKitFeatures.map(({ line, name }) => `${dockerfile}:${line}: ${name} needs BuildKit`),
+    ...platforms
+      .filter(({ platform }) => !isPlatformOf(platform, arch))
+      .map(
+        ({ line, platform }) =>
+          `${dockerfile}:${line}: it is for ${platform}, and the engine is linux/${arch}`,
+      ),
+  ];
+}
+
+export interface WantedImage {
+  /** The first task that needs it. */
+  task: string;
+  image: TaskImage;
+}
+
+/** The images of these tasks and of their verifiers, each once. */
+export function wantedImages(tasks: readonly Task[]): WantedImage[] {
+  const wanted = new Map<string, WantedImage>();
+  for (const task of tasks) {
+    const ofVerifiers = task.steps.flatMap(({ verifier }) => verifier.environment?.image ?? []);
+    for (const image of [task.environment.image, ...ofVerifiers]) {
+      const key = JSON.stringify(image);
+      if (!wanted.has(key)) wanted.set(key, { task: task.name, image });
+    }
+  }
+  return [...wanted.values()];
+}
+
+/** The files of a context, and contents that take the place of those on disk, by path. */
+export interface ContextFiles {
+  directory: string;
+  entries: readonly ContextEntry[];
+  replaced: ReadonlyMap<string, Buffer>;
+}
+
+const pieceBytes = 256 * 1024;
+
+/** Adds paths, modes and contents to the hash, so that no two different contexts give it the same bytes. */
+export async function hashContext(files: ContextFiles, signal?: AbortSignal): Promise<Hash> {
+  const hash = createHash("sha256");
+  for (const entry of files.entries) {
+    const detail = entry.kind === "file" ? lengthOf(files, entry) : entry.kind === "link" ? entry.target : "";
+    hash.update(JSON.stringify([entry.kind, entry.path, entry.mode, detail]));
+    if (entry.kind !== "file") continue;
+    for await (const piece of contentOf(files, entry)) {
+      signal?.throwIfAborted();
+      hash.update(piece);
+    }
+  }
+  return hash;
+}
+
+/** A tar stream without owners and times. At no time are more than a few pieces of a file in memory. */
+export function packContext(files: ContextFiles): Readable {
+  return streamTar(tarEntries(files));
+}
+
+function* tarEntries(files: ContextFiles): Iterable<TarEntry> {
+  for (const entry of files.entries) {
+    if (entry.kind !== "file") yield entry;
+    else yield { ...entry, sizeBytes: lengthOf(files, entry), content: () => contentOf(files, entry) };
+  }
+}
+
+type FileEntry = Extract<ContextEntry, { kind: "file" }>;
+
+function lengthOf({ replaced }: ContextFiles, { path, sizeBytes }: FileEntry): number {
+  return replaced.get(path)?.length ?? sizeBytes;
+}
+
+async function* contentOf(files: ContextFiles, { path, sizeBytes }: FileEntry): AsyncIterable<Uint8Array> {
+  const given = files.replaced.get(path);
+  if (given !== undefined) return yield given;
+  const absolute = join(files.directory, path);
+  const file = await openFile(absolute);
+  try {
+    let left = sizeBytes;
+    while (true) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(pieceBytes, left + 1)));
+      if (bytesRead > left || (bytesRead === 0 && left > 0)) throw changed(absolute);
+      if (bytesRead === 0) return;
+      left -= bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** Neither follows a link nor waits for the writer of a FIFO that has taken the file's place. */
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (cause) {
+    throw new BrigError(`${path} cannot be read: ${errnoOf(cause) ?? "unknown error"}`, {
+      code: "image.build-failed",
+      hint: "give it to the user who runs brig, or leave it out with a .dockerignore file",
+      cause,
+    });
+  }
+}
+
+function changed(path: string): BrigError {
+  return new BrigError(`${path} changed while an image was built from it`, {
+    code: "image.build-failed",
+    hint: "run it again when nothing writes to the build context",
+  });
 }

@@ -4,15 +4,17 @@ import { beforeAbort } from "../../../lib/time/before-abort.js";
 import type { Engine } from "../../../sandbox/index.js";
 import { removeUnfinished } from "../../../sandbox/index.js";
 import type { TaskImage } from "../../tasks/task.js";
-import { basesOf } from "./build-plan.js";
-import type { ContextLimits } from "./context/walk-context.js";
-import { ImageActivity, type ImageProgress } from "./image-activity.js";
-import { ImageBuilds } from "./image-builds.js";
-import { buildsHold, isHeld } from "./image-holds.js";
-import { ImageReferences, missingOffline } from "./image-references.js";
-import { TaskImageStore } from "./janitor/task-image-store.js";
+import type { ContextLimits } from "./build-context.js";
+import { basesOf, type WantedImage } from "./build-plan.js";
+import {
+  ImageActivity,
+  ImageBuilds,
+  type ImageProgress,
+  ImageReferences,
+  missingOffline,
+} from "./image-builds.js";
+import { buildsHold, isHeld, TaskImageStore } from "./task-image-store.js";
 import type { TaskImages } from "./task-images.js";
-import type { WantedImage } from "./wanted-images.js";
 
 export interface TaskImagesOptions {
   engine: Engine;

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { cp, lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
-import { writeResult } from "../attempt/result-file.js";
+import { writeResult } from "../attempt/attempt.js";
 import type { RunStore } from "../batch/run-store.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { attemptFolder, tryFolder } from "../results/run-files.js";

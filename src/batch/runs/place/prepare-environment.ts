@@ -1,9 +1,11 @@
+import { readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
+import { BrigError } from "../../../errors.js";
+import { pause } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
-import type { TaskEnvironment, TaskStep } from "../../tasks/task.js";
-import { awaitHealth, UnhealthyContainer } from "./healthcheck.js";
+import type { TaskEnvironment, TaskHealthcheck, TaskStep } from "../../tasks/task.js";
+import { hasCarriageReturn } from "../../tasks/values.js";
 import type { ImageUser } from "./image-user.js";
-import { requireUnixScript } from "./line-ends.js";
 import type { OpenTaskSandbox } from "./task-sandbox.js";
 import { uploadCopy, uploadDirectory } from "./upload-directory.js";
 
@@ -52,4 +54,69 @@ export async function prepareStep(
       throw new UnhealthyContainer(`the script ${setupScript} failed with exit code ${exitCode}`);
   }
   await awaitHealth(sandbox, { check: healthcheck, cwd, signal });
+}
+
+interface HealthOptions {
+  check: TaskHealthcheck | null;
+  cwd: string;
+  signal?: AbortSignal | undefined;
+  now?: (() => number) | undefined;
+}
+
+/** Error for a container whose health check never succeeded. */
+export class UnhealthyContainer extends BrigError {
+  constructor(message: string) {
+    super(message, {
+      code: "sandbox.gone",
+      reason: "closed",
+      hint: "run the health check's command in a container of the image to see why it fails",
+    });
+  }
+}
+
+/**
+ * Waits until the command of a health check succeeds, as Docker does: failures within the start period do not count.
+ * Error: `UnhealthyContainer`.
+ */
+async function awaitHealth(
+  sandbox: Sandbox,
+  { check, cwd, signal, now = () => performance.now() }: HealthOptions,
+): Promise<void> {
+  if (check === null) return;
+  const beganAt = now();
+  for (let failures = 0; ; ) {
+    const result = await sandbox.exec(["/bin/sh", "-c", check.command], {
+      cwd,
+      timeoutMs: Math.max(1, check.timeoutSec * 1000),
+      signal,
+      maxOutputBytes: 4096,
+    });
+    if (result.exitCode === 0) return;
+    const isStarting = now() - beganAt < check.startPeriodSec * 1000;
+    if (!isStarting) failures++;
+    if (failures > 0 && failures >= check.retries)
+      throw new UnhealthyContainer(
+        `the health check failed ${failures} times, at last with exit code ${result.exitCode}`,
+      );
+    await pause((isStarting ? check.startIntervalSec : check.intervalSec) * 1000, signal);
+  }
+}
+
+/** Whether a script was written with the line ends of Windows, with which no shell of Linux can run it. */
+export function isSpoilt(script: Buffer): boolean {
+  return hasCarriageReturn(script.subarray(0, FIRST_LINE_BYTES).toString("latin1"));
+}
+
+const FIRST_LINE_BYTES = 4096;
+
+export function spoiltScript(path: string): BrigError {
+  return new BrigError(`${path} cannot be run: its lines end with carriage returns, as on Windows`, {
+    code: "usage.invalid",
+    hint: "save it with the line ends of Unix; in a repository, .gitattributes can say *.sh text eol=lf",
+  });
+}
+
+/** Refuses a script of the host with the line ends of Windows. Errors: `usage.invalid`, those of the file system. */
+export async function requireUnixScript(path: string): Promise<void> {
+  if (isSpoilt(await readFile(path))) throw spoiltScript(path);
 }

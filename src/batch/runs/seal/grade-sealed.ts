@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import type { Task } from "../../tasks/task.js";
-import { deservesRetry, retryPolicy } from "../batch/retries.js";
+import { deservesRetry, retryPolicy } from "../batch/batch-settings.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { copyAttempt } from "../merge/copy-attempt.js";
-import { needsAgentsContainer } from "../regrade/gradable.js";
+import { needsAgentsContainer } from "../regrade.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { readResults } from "../results/results-file.js";
 

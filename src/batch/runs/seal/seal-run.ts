@@ -2,13 +2,10 @@ import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import { writeDurably } from "../../../lib/files/durable-file.js";
 import { readVersion } from "../../../version.js";
-import { requireRun } from "../batch/read-run.js";
-import { RunStore } from "../batch/run-store.js";
-import { describeRun } from "./described-run.js";
-import { keyId, signed } from "./envelope.js";
+import { RunStore, requireRun } from "../batch/run-store.js";
+import { describeRun, hashRun } from "./described-run.js";
 import { publicPem, type SealKey } from "./keys.js";
-import { hashRun } from "./run-tree.js";
-import { PREDICATE_TYPE, SEAL_FILE, STATEMENT_TYPE, type Statement } from "./statement.js";
+import { keyId, PREDICATE_TYPE, SEAL_FILE, STATEMENT_TYPE, type Statement, signed } from "./statement.js";
 
 export interface SealOptions {
   key: SealKey;

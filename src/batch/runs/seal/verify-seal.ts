@@ -5,12 +5,21 @@ import { BrigError } from "../../../errors.js";
 import { readTextFile } from "../../../lib/bounded-file.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { compareSealed, type SealDifference } from "./compare-sealed.js";
-import { describeRun } from "./described-run.js";
-import { type Envelope, envelopeSchema, isSignedBy, keyId, payloadOf } from "./envelope.js";
+import { attemptKey } from "../results/run-files.js";
+import { type DescribedRun, describeRun, hashRun, type RunTree } from "./described-run.js";
 import { parsePublicKey } from "./keys.js";
-import { hashRun } from "./run-tree.js";
-import { SEAL_FILE, type Statement, statementSchema } from "./statement.js";
+import {
+  type Envelope,
+  envelopeSchema,
+  isSignedBy,
+  keyId,
+  payloadOf,
+  SEAL_FILE,
+  type SealedAttempt,
+  type SealedRun,
+  type Statement,
+  statementSchema,
+} from "./statement.js";
 
 /** 200 000 files take about 60 MB. */
 const MAX_SEAL_BYTES = 256 * 1024 * 1024;
@@ -67,4 +76,70 @@ function noSeal(file: string, reason: string): BrigError {
     code: "usage.invalid",
     hint: "somebody has changed it, or another version of brig has written it; ask for it again",
   });
+}
+
+/** One thing that is not as it was sealed. Null for what is not there. */
+interface SealDifference {
+  field: string;
+  sealed: string | null;
+  found: string | null;
+}
+
+/** Everything in which a run differs from what was sealed: files first, then what they say, field by field. */
+function compareSealed(
+  { subject, predicate }: Statement,
+  { tree, described }: { tree: RunTree; described: DescribedRun },
+): SealDifference[] {
+  const sealedFiles = subject.map(({ name, digest, annotations }): [string, string] => [
+    `files.${name}`,
+    `${digest.sha256}, ${annotations.sizeBytes} bytes`,
+  ]);
+  const foundFiles = [
+    ...tree.files.map(({ name, digest, annotations }): [string, string] => [
+      `files.${name}`,
+      `${digest.sha256}, ${annotations.sizeBytes} bytes`,
+    ]),
+    ...tree.others.map((name): [string, string] => [`files.${name}`, "not a file that can be read"]),
+  ];
+  return [
+    ...differences(sealedFiles, foundFiles),
+    ...differences(
+      [...runFields(predicate.run), ...predicate.attempts.flatMap(attemptFields)],
+      [
+        ...(described.run === null ? [] : runFields(described.run)),
+        ...described.attempts.flatMap(attemptFields),
+      ],
+    ),
+    ...described.contradictions.map((key) => ({
+      field: `attempts.${key}`,
+      sealed: "result.json as in results.jsonl",
+      found: "they contradict each other",
+    })),
+  ];
+}
+
+function differences(
+  sealed: readonly (readonly [string, string])[],
+  found: readonly (readonly [string, string])[],
+): SealDifference[] {
+  const [before, after] = [new Map(sealed), new Map(found)];
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .map((field) => ({ field, sealed: before.get(field) ?? null, found: after.get(field) ?? null }))
+    .filter((one) => one.sealed !== one.found);
+}
+
+function runFields({ settings, tasks }: SealedRun): [string, string][] {
+  return [
+    ...fieldsOf(settings, "settings"),
+    ...tasks.flatMap((task) => fieldsOf(task, `tasks.${task.name}`)),
+  ];
+}
+
+function attemptFields(attempt: SealedAttempt): [string, string][] {
+  return fieldsOf(attempt, `attempts.${attemptKey(attempt)}`);
+}
+
+function fieldsOf(value: unknown, field: string): [string, string][] {
+  if (typeof value !== "object" || value === null) return [[field, JSON.stringify(value)]];
+  return Object.entries(value).flatMap(([name, each]) => fieldsOf(each, `${field}.${name}`));
 }

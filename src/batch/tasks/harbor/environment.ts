@@ -1,11 +1,9 @@
-import { type ComposeService, readComposeService } from "../compose/read-service.js";
-import { shown } from "../notes/fault-text.js";
-import type { TaskEnvironment, TaskHealthcheck, TaskImage } from "../task.js";
-import { networkOf } from "../values/network.js";
-import { sizeInMb } from "../values/sizes.js";
-import { filledVariables } from "../values/variables.js";
-import { partOf } from "./part-of.js";
-import { type HarborReading, TASK_FILE } from "./reading.js";
+import { type ComposeService, readComposeService } from "../compose.js";
+import type { TaskTree } from "../files.js";
+import { networkOf } from "../network.js";
+import { shown, type TaskNotes } from "../notes.js";
+import type { TaskEnvironment, TaskHealthcheck, TaskImage, TaskPart } from "../task.js";
+import { filledVariables, sizeInMb, type Variables } from "../values.js";
 import type { EnvironmentToml, HealthcheckToml } from "./schema.js";
 
 export interface HarborEnvironment {
@@ -190,3 +188,23 @@ function filesOf(
   if (reference === undefined || definesImage(directory, reading)) return null;
   return tree.below(directory).length === 0 ? null : tree.absolute(directory);
 }
+
+/** The part of a task that a file belongs to. */
+export function partOf(path: string): TaskPart {
+  const inner = path.replace(/^steps\/[^/]+\//, "");
+  if (inner === "instruction.md") return "instruction";
+  const [first] = inner.split("/");
+  if (first === "tests" || first === "solution" || first === "environment") return first;
+  return first === "workdir" ? "environment" : "settings";
+}
+
+/** Shared by all parts of the reader. */
+export interface HarborReading {
+  tree: TaskTree;
+  notes: TaskNotes;
+  variables: Variables;
+  /** Before schema 1.4, an environment had limits of its own where the file gave none. */
+  hasOlderDefaults: boolean;
+}
+
+export const TASK_FILE = "task.toml";

@@ -1,17 +1,10 @@
-import { partsOf, taskChecksums } from "../files/checksum.js";
-import { listTaskFiles } from "../files/list-files.js";
-import { shown } from "../notes/fault-text.js";
-import { TaskNotes } from "../notes/task-notes.js";
+import { listTaskFiles, partsOf, taskChecksums } from "../files.js";
+import { shown, TaskNotes } from "../notes.js";
+import { parseToml } from "../parse-text.js";
 import type { ReadOptions, ReadTask } from "../read-task.js";
-import { checkedTable, isTable } from "../values/checked-table.js";
-import { jsonTable } from "../values/json-value.js";
-import { parseToml } from "../values/parse-text.js";
-import { isTaskName, nameOfDirectory, nameRule } from "../values/task-name.js";
-import { readEnvironment } from "./environment.js";
-import { partOf } from "./part-of.js";
-import { type HarborReading, TASK_FILE } from "./reading.js";
+import { checkedTable, isTable, isTaskName, jsonTable, nameOfDirectory, nameRule } from "../values.js";
+import { type HarborReading, partOf, readEnvironment, TASK_FILE } from "./environment.js";
 import { type TaskToml, taskTomlSchema } from "./schema.js";
-import { schemaVersion } from "./schema-version.js";
 import { readStep, stepSources } from "./step.js";
 
 /** Other names in a task's directory are of no matter for its outcome. */
@@ -93,4 +86,24 @@ function metadataOf({ metadata, task, source }: TaskToml): Record<string, unknow
   const known = { ...described, source, ...(keywords === undefined ? {} : { tags: keywords }) };
   const given = Object.entries(known).filter(([, value]) => value !== undefined);
   return jsonTable({ ...Object.fromEntries(given), ...metadata });
+}
+
+const newest = "1.4";
+const known = ["1", "1.0", "1.1", "1.2", "1.3", newest];
+
+/** A file without a version has the newest one. Null, with a fault, for a version that brig does not know. */
+function schemaVersion(
+  {
+    schema_version: version,
+    version: older,
+  }: { schema_version?: string | undefined; version?: string | undefined },
+  notes: TaskNotes,
+): { hasOlderDefaults: boolean } | null {
+  if (version === undefined) return { hasOlderDefaults: older !== undefined && older !== newest };
+  if (known.includes(version)) return { hasOlderDefaults: version !== newest };
+  notes.refuse(`is ${shown(version)}, and brig reads 1.0 to ${newest}`, {
+    file: TASK_FILE,
+    field: "schema_version",
+  });
+  return null;
 }

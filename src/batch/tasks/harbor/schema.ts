@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { networkModes } from "../values/network.js";
+import { networkModes } from "../network.js";
 
 /** The keys that brig reads. Others are warned of, since published tasks carry many of their own. */
 const seconds = z.number().positive();

@@ -1,9 +1,16 @@
+import { posix } from "node:path";
+import { networkOf } from "../network.js";
+import { type FaultPlace, shown, type TaskNotes } from "../notes.js";
 import type { TaskArtifact, TaskCheck, TaskPhase, TaskSolution, TaskStep, TaskVerifier } from "../task.js";
-import { artifactOf } from "../values/artifacts.js";
-import { networkOf } from "../values/network.js";
-import { filledVariables } from "../values/variables.js";
-import { definesImage, type HarborEnvironment, healthcheckOf, readEnvironment } from "./environment.js";
-import { type HarborReading, TASK_FILE } from "./reading.js";
+import { filledVariables } from "../values.js";
+import {
+  definesImage,
+  type HarborEnvironment,
+  type HarborReading,
+  healthcheckOf,
+  readEnvironment,
+  TASK_FILE,
+} from "./environment.js";
 import type {
   AgentToml,
   ArtifactsToml,
@@ -218,4 +225,36 @@ function checkOf(
     hint: "tests/test.sh checks the result and writes the reward to /logs/verifier/reward.txt",
   });
   return null;
+}
+
+interface ArtifactSettings {
+  source: string;
+  destination?: string | undefined;
+  exclude?: readonly string[] | undefined;
+}
+
+/** The manifest of the artifacts lies beside them. */
+const RESERVED = "manifest.json";
+
+/** Null, with a fault, for paths that lead elsewhere than they seem to. */
+function artifactOf(
+  { source, destination, exclude = [] }: ArtifactSettings,
+  notes: TaskNotes,
+  place: FaultPlace,
+): TaskArtifact | null {
+  const refuse = (problem: string) => {
+    notes.refuse(problem, place);
+    return null;
+  };
+  if (!isPlainPath(source)) return refuse(`the source ${shown(source)} must be a path without ".."`);
+  if (destination === undefined) return { source, destination: null, exclude };
+  if (!isPlainPath(destination) || posix.isAbsolute(destination))
+    return refuse(`the destination ${shown(destination)} must be a relative path without ".."`);
+  if (posix.normalize(destination) === RESERVED) return refuse(`the destination ${RESERVED} is reserved`);
+  return { source, destination, exclude };
+}
+
+/** Whether a path is not empty, has no step upwards and no character that cannot be in a name. */
+function isPlainPath(path: string): boolean {
+  return path !== "" && !path.split("/").includes("..") && !/\p{Cc}/u.test(path);
 }

@@ -1,4 +1,4 @@
-import type { TaskTree } from "../files/task-tree.js";
+import type { TaskTree } from "../files.js";
 import type { Task, TaskStep } from "../task.js";
 
 /** An error means that the grade of the task means nothing. A warning is for its author to decide. */

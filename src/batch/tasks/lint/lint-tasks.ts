@@ -1,13 +1,13 @@
+import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { listTaskFiles } from "../files/list-files.js";
-import type { TaskTree } from "../files/task-tree.js";
-import { TaskNotes } from "../notes/task-notes.js";
+import { parseDockerfile } from "../dockerfile.js";
+import { listTaskFiles, type TaskTree } from "../files.js";
+import { TaskNotes } from "../notes.js";
 import { examineTasks, type ReadTasksOptions } from "../read-tasks.js";
-import type { Task, TaskStep } from "../task.js";
+import type { Task, TaskImage, TaskStep } from "../task.js";
 import type { LintFinding, LintStep } from "./finding.js";
 import { rules } from "./rules.js";
-import { taskFindings } from "./task-findings.js";
 
 /** Names in a task's directory that rules look at. */
 const names = [
@@ -146,4 +146,27 @@ function textsBelow(tree: TaskTree | null, folders: readonly string[]): Map<stri
     characters += text.length;
   }
   return texts;
+}
+
+/** Reasons for which brig cannot run a task of any format, although it can be read. */
+export async function taskFindings(task: Task): Promise<LintFinding[]> {
+  const images = [task.environment, ...task.steps.flatMap(({ verifier }) => verifier.environment ?? [])];
+  const unique = new Map(images.map(({ image }) => [JSON.stringify(image), image]));
+  const unbuildable = await Promise.all([...unique.values()].map((image) => dockerfileFindings(task, image)));
+  return unbuildable.flat();
+}
+
+async function dockerfileFindings({ source }: Task, image: TaskImage): Promise<LintFinding[]> {
+  if (image.kind !== "build") return [];
+  const path = join(image.context, image.dockerfile);
+  const { buildKitFeatures } = parseDockerfile(await readFile(path, "utf8"), image.buildArgs);
+  const file = relative(source, path);
+  return buildKitFeatures.map(({ line, name }) => ({
+    rule: "needs-buildkit",
+    level: "error",
+    source,
+    file: file.startsWith("..") ? null : file,
+    message: `line ${line}: ${name} needs BuildKit, and brig builds with the engine's classic builder`,
+    hint: null,
+  }));
 }

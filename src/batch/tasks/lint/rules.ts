@@ -1,9 +1,8 @@
-import { TaskNotes } from "../notes/task-notes.js";
+import type { TreeEntry } from "../files.js";
+import { TaskNotes } from "../notes.js";
 import type { TaskNetwork } from "../task.js";
-import { hasCarriageReturn } from "../values/line-ends.js";
-import type { LintStep, Rule } from "./finding.js";
-import { copiedGraders, gradersInEnvironment } from "./grader-files.js";
-import { neededPrograms } from "./running-programs.js";
+import { hasCarriageReturn } from "../values.js";
+import type { LintStep, Remark, Rule } from "./finding.js";
 
 /** Rules in the order in which their findings are shown. */
 export const rules: readonly Rule[] = [
@@ -205,4 +204,97 @@ function testedPaths(tests: string): string[] {
   const paths =
     tests.match(/(?<![\w./])\/(?:app|workspace|work|srv|home|root|data|repo|testbed)\/[\w./-]*\w/g) ?? [];
   return [...new Set(paths)].filter((path) => /\.\w+$/.test(path) && !path.includes("/."));
+}
+
+/** Tests that ask a program on their own machine, or look for it among those that run. */
+const asksProgram =
+  /\bhttps?:\/\/(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])|(?:localhost|127\.0\.0\.1|\[::1\])["']?\s*(?::|,)\s*["']?\d{2,5}\b|\b(?:nc|ncat|telnet)\s+(?:-\w+\s+)*(?:localhost|127\.0\.0\.1)\b|\b(?:curl|wget|ssh|psql|mysql|redis-cli|mongosh?)\b[^\n]*(?:@|\s)(?:localhost|127\.0\.0\.1)\b|\b(?:pgrep|pidof)\s+[-\w]|\bsystemctl\s+(?:is-active|status)\b|\bservice\s+\S+\s+status\b|\b(?:ss|netstat)\s+-\w*l|\blsof\s+-i/;
+
+/** Commands that start a program that goes on running: a shell's `&`, managers of services, and usual options of daemons. */
+const startsInShell =
+  /[^&>|\\]&\s*(?:#.*)?$|\b(?:nohup|setsid|daemonize|supervisord|start-stop-daemon)\b|\bsystemctl\s+(?:(?:re)?start|enable\s+--now)\b|\bservice\s+\S+\s+(?:re)?start\b|\/etc\/init\.d\/\S+\s+(?:re)?start\b|\btmux\s+new\S*\s[^\n]*-d\b|\bscreen\s+-\w*dm|\bdocker\s+(?:compose\s+)?(?:run|up)\b[^\n]*\s-d\b|\bpg_ctl(?:cluster)?\b[^\n]*\bstart\b|\bpm2\s+start\b|\s--?(?:daemon(?:ize|ized)?|fork)\b|^\s*(?:sudo\s+)?(?:\/\S*\/)?(?:nginx|sshd|redis-server|postfix\s+start|apache(?:2)?ctl\s+(?:-k\s+)?(?:re)?start)\s*(?:$|[;&|])/m;
+
+/** Code that starts such a program in the languages that tests are written in, and libraries that serve in the process of the tests. */
+const startsInCode =
+  /\b(?:Popen|create_subprocess_(?:exec|shell)|spawn|execFile|fork)\s*\(|\bmultiprocessing\b|\bThread\s*\(|\b(?:TestClient|live_server|xprocess|testcontainers|httptest|serve_forever|HTTPServer|TCPServer|createServer)\b|\.listen\s*\(|\buvicorn\.run\b|\bapp\.run\s*\(/;
+
+/**
+ * Tests that need a program which only the agent can have started: it is ended before they run. That is known where the task's solution
+ * starts one, or where there is no solution.
+ */
+function neededPrograms({ step, tests, solution }: LintStep): Remark[] {
+  const asked = asksProgram.exec(withoutComments(tests))?.[0];
+  if (asked === undefined || step.verifier.keepsServices === true) return [];
+  if (startsInShell.test(withoutComments(tests)) || startsInCode.test(tests)) return [];
+  // A solution that is not seen to start one may do so in a way that nobody sees here, or the tests may.
+  if (step.solution !== null && !startsInShell.test(withoutComments(solution))) return [];
+  const kept =
+    step.verifier.mode === "shared"
+      ? ", or set keep_services = true for the verifier if they may share the container"
+      : "";
+  return [
+    {
+      message: `the tests ask a running program (${asked.trim()}) and start none, and what the agent started is ended before them: let them start it${kept}`,
+    },
+  ];
+}
+
+/** Smaller files are equal by chance. */
+const LEAST_BYTES = 40;
+
+/** Dockerfiles that copy the tests or the solution into the image of the agent. */
+function copiedGraders({ tree, task }: LintStep): Remark[] {
+  const { image } = task.environment;
+  if (tree === null || image.kind !== "build") return [];
+  const file = `${image.context.slice(tree.root.length + 1)}/${image.dockerfile}`;
+  const text = tree.text(file, new TaskNotes(task.source)) ?? "";
+  return copiedSources(text)
+    .filter((source) => /(?:^|\/)(?:tests|solution|solve\.sh|test\.sh|test_outputs\.py)\/?$/.test(source))
+    .map((source) => ({ file, message: `it copies ${source} into the image, where the agent can read it` }));
+}
+
+/** Scripts of the tests, and anything of the solution, that also lie in the environment. */
+function gradersInEnvironment({ tree, testsFolder, solutionFolder }: LintStep): Remark[] {
+  if (tree === null) return [];
+  const graders = new Map<string, string>();
+  for (const folder of [testsFolder, solutionFolder]) {
+    for (const entry of folder === null ? [] : tree.below(folder))
+      if (isFile(entry) && (folder === solutionFolder || isProgram(entry.path)))
+        graders.set(entry.sha256, entry.path);
+  }
+  return tree
+    .below("environment")
+    .filter(isFile)
+    .flatMap(({ path, sha256 }) => {
+      const grader = graders.get(sha256);
+      return grader === undefined
+        ? []
+        : [{ file: path, message: `it is the same as ${grader}, which the agent must not see` }];
+    });
+}
+
+function isFile(entry: TreeEntry): entry is TreeEntry & { kind: "file" } {
+  return entry.kind === "file" && entry.bytes >= LEAST_BYTES;
+}
+
+function isProgram(path: string): boolean {
+  return /\.(?:sh|bash|py|js|mjs|ts|rb|pl|go|rs|c|cc|cpp|java)$/.test(path);
+}
+
+/** Sources in the build context of COPY and ADD. */
+function copiedSources(dockerfile: string): string[] {
+  const lines = dockerfile
+    .replace(/^\s*#.*\n?/gm, "")
+    .replace(/\\[ \t]*\n/g, " ")
+    .split("\n");
+  return lines.flatMap((line) => {
+    const [, rest] = /^\s*(?:COPY|ADD)\s+(.*)$/i.exec(line) ?? [];
+    if (rest === undefined || /(?:^|\s)--from=/.test(rest)) return [];
+    return rest
+      .replace(/^(?:--\S+\s+)+/, "")
+      .replace(/^\[|\]$|[",]/g, " ")
+      .trim()
+      .split(/\s+/)
+      .slice(0, -1);
+  });
 }

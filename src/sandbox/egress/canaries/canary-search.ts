@@ -1,7 +1,5 @@
 import type { Readable } from "node:stream";
-import { base64Of } from "../secrets/spelled/letters.js";
-import { SpelledSearch } from "../secrets/spelled/spelled-search.js";
-import { SpelledTexts } from "../secrets/spelled/spelled-texts.js";
+import { base64Of, SpelledSearch, SpelledTexts } from "../secrets/spelled.js";
 import type { Canary } from "./new-canary.js";
 
 /**

@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { newAccessKeyId } from "../secrets/aws/held-aws-secret.js";
+import { newAccessKeyId } from "../secrets/aws/aws-keys.js";
 
 /** Kind of secret that a canary looks like. */
 export type CanaryForm = "aws-access-key" | "github-token" | "token";

@@ -1,4 +1,4 @@
-import { HOST_PRESETS } from "../../policy/hosts/host-presets.js";
+import { HOST_PRESETS } from "../../policy/hosts.js";
 import { coversHost, describeNetwork } from "../../policy/network.js";
 import { describeEndpoint, parseTarget } from "../rules/target.js";
 import type { EgressEntry } from "./egress-entry.js";

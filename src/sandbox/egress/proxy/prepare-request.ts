@@ -1,19 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { authorizationHeader } from "../../../lib/proxy/proxy-address.js";
-import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
+import { authorizationHeader } from "../../../lib/proxy/proxies.js";
+import type { EgressOutcome } from "../attempt.js";
+import { type Attempting, type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
 import type { RequestDecision } from "../inspection.js";
+import type { UpstreamProxy } from "../read-upstream.js";
 import type { Endpoint } from "../rules/decide.js";
 import type { Denial } from "../rules/denial.js";
-import { hostOf } from "../rules/target.js";
-import type { MaskedAnswer } from "../secrets/masked-answer.js";
-import type { UpstreamProxy } from "../upstream/read-upstream.js";
-import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
-import type { HttpOrigin } from "./http-origin.js";
-import { failure, type Refusal, refusalOf } from "./refusal.js";
-import { readRequestTarget } from "./request-target.js";
-import { ServerConnection } from "./server-connection.js";
-import { signingOutcome, signOutgoing } from "./sign-outgoing.js";
+import { hostOf, isSameTarget, parseAuthority, shownHost } from "../rules/target.js";
+import type { MaskedAnswer } from "../secrets/answer-mask.js";
+import type { SignedRequest } from "../secrets/aws/sign-request.js";
+import { failure, malformed, type Refusal, refusalOf } from "./refusal.js";
+import { type KeptConnection, ServerConnection } from "./server-connection.js";
 
 export type PreparedRequest =
   | { kind: "refused"; refusal: Refusal }
@@ -190,4 +188,186 @@ async function openPlain(
   if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready, upstream: null };
   ready.destroy();
   return { ...decision, rule: null };
+}
+
+/** Origin of an HTTP connection. */
+export interface HttpOrigin {
+  attempting: Attempting;
+  kept: KeptConnection;
+  /** The server it leads to; null if it leads to the proxy. */
+  fixed: {
+    endpoint: Endpoint;
+    /** Whether the program speaks TLS, which ends here. */
+    isTls: boolean;
+    /** The connection that is already open to there, once. */
+    takeSocket(): Socket | null;
+  } | null;
+}
+
+/** Headers that are only for the connection to the next program (RFC 9110, 7.6.1), besides those that `Connection` names. */
+const HOP_BY_HOP = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
+  ...["te", "trailer", "transfer-encoding", "upgrade"],
+]);
+
+/** A program cannot have these dropped by naming them in `Connection`. */
+const NEVER_DROPPED = new Set(["host", "content-length", "authorization", "cookie"]);
+
+/** Headers as names and values in turn, in their order and spelling, without those that are for this hop only. */
+function forwardedHeaders(rawHeaders: readonly string[]): string[] {
+  const pairs = rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 ? [{ name, lower: name.toLowerCase(), value: rawHeaders[at + 1] ?? "" }] : [],
+  );
+  const named = pairs
+    .filter(({ lower }) => lower === "connection")
+    .flatMap(({ value }) => value.split(",").map((one) => one.trim().toLowerCase()))
+    .filter((name) => !NEVER_DROPPED.has(name));
+  const dropped = new Set([...HOP_BY_HOP, ...named]);
+  return pairs.filter(({ lower }) => !dropped.has(lower)).flatMap(({ name, value }) => [name, value]);
+}
+
+/** Returns the headers with another value of one, at its place; at the end if there was none. */
+function withHeader(headers: readonly string[], name: string, value: string): string[] {
+  const others = headers.flatMap((text, at) => {
+    const header = headers[at - (at % 2)] ?? "";
+    return header.toLowerCase() === name ? [] : [text];
+  });
+  return [name === "host" ? "Host" : name, value, ...others];
+}
+
+interface Outgoing {
+  gate: EgressGate;
+  decision: Extract<RequestDecision, { kind: "allowed" }>;
+  /** Socket on which the request is sent. */
+  socket: Socket;
+  isTls: boolean;
+  authority: string;
+}
+
+/** The request as it is sent on: signed with a key of AWS, if the program signed it with the placeholder of one. */
+async function signOutgoing(
+  request: IncomingMessage,
+  { gate: { inspection, limits }, decision, socket, isTls, authority }: Outgoing,
+): Promise<SignedRequest> {
+  const { signing, path, headers } = decision;
+  if (signing === null || inspection === null) return { kind: "signed", headers, body: null };
+  return await inspection.sign(signing, {
+    ...{ method: request.method ?? "GET", isTls, authority, path, headers },
+    ...{ from: request, to: socket, idleTimeoutMs: limits.idleTimeoutMs },
+  });
+}
+
+/** Recorded outcome for a request that could not be signed. */
+function signingOutcome(
+  signed: Exclude<SignedRequest, { kind: "signed" }>,
+  name: string,
+): Exclude<EgressOutcome, { kind: "allowed" }> {
+  if (signed.kind === "ended") return { kind: "failed", errno: "ECONNRESET" };
+  return { kind: "denied", denial: { kind: "signing", name, problem: signed.problem } };
+}
+
+type RequestTarget =
+  | { kind: "target"; endpoint: Endpoint; authority: string; path: string }
+  | { kind: "refused"; refusal: Refusal; denial: Denial; host: string };
+
+const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
+
+/**
+ * Reads where a plain HTTP request goes. `fixed` is where its connection leads already; without, the request names
+ * its target, as requests to a proxy do. The Host header must agree, since servers go by it.
+ */
+function readRequestTarget(
+  request: IncomingMessage,
+  fixed: { endpoint: Endpoint; isTls: boolean } | null,
+): RequestTarget {
+  const url = request.url ?? "";
+  const hosts = headerValues(request, "host");
+  const [hostHeader = ""] = hosts;
+  if (hosts.length > 1) return refused("a request must have one Host header", hostHeader);
+  if (!hasClearLength(request)) return refused("the length of the request's body is ambiguous", hostHeader);
+  const defaultPort = fixed?.isTls ? HTTPS_PORT : HTTP_PORT;
+  const absolute = fixed?.isTls ? null : /^http:\/\/([^/?#]*)([^#]*)$/i.exec(url);
+  if (absolute === null) {
+    if (fixed === null) return refused(wrongUrl(url), hostHeader);
+    if (!url.startsWith("/") && url !== "*")
+      return refused("the target of the request cannot be read", hostHeader);
+    return agreeing(request, fixed.endpoint, { authority: hostHeader, path: url, hostHeader, defaultPort });
+  }
+  const [, authority = "", path = ""] = absolute;
+  const endpoint = parseAuthority(authority, { defaultPort: HTTP_PORT });
+  if (endpoint === null) return unreadable(authority);
+  if (fixed !== null && !isSameEndpoint(endpoint, fixed.endpoint))
+    return otherName(fixed.endpoint, authority);
+  // The very same endpoint: the user may have allowed it for this connection only.
+  return agreeing(request, fixed?.endpoint ?? endpoint, {
+    authority,
+    path: path.startsWith("/") ? path : `/${path}`,
+    hostHeader,
+    defaultPort,
+  });
+}
+
+function agreeing(
+  request: IncomingMessage,
+  endpoint: Endpoint,
+  {
+    authority,
+    path,
+    hostHeader,
+    defaultPort,
+  }: { authority: string; path: string; hostHeader: string; defaultPort: number },
+): RequestTarget {
+  if (request.method === "TRACE") return denied({ kind: "method", method: "TRACE" }, shownHost(authority));
+  // Requests of HTTP/1.0 need none.
+  if (hostHeader === "" && request.httpVersion === "1.0" && authority !== "")
+    return { kind: "target", endpoint, authority, path };
+  const named = parseAuthority(hostHeader, { defaultPort });
+  if (named === null) return unreadable(hostHeader);
+  if (!isSameEndpoint(named, endpoint)) return otherName(endpoint, hostHeader);
+  return { kind: "target", endpoint, authority: hostHeader, path };
+}
+
+function isSameEndpoint(one: Endpoint, other: Endpoint): boolean {
+  return isSameTarget(one.target, other.target) && one.port === other.port;
+}
+
+/** Accepts only "chunked" by itself, or one length: on anything else two programs may disagree where a body ends. */
+function hasClearLength(request: IncomingMessage): boolean {
+  const lengths = headerValues(request, "content-length");
+  const encodings = headerValues(request, "transfer-encoding");
+  if (encodings.length === 0) return lengths.length <= 1;
+  return lengths.length === 0 && encodings.length === 1 && encodings[0]?.toLowerCase() === "chunked";
+}
+
+/** All of them: `headers` joins some and drops others. */
+function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+}
+
+function wrongUrl(url: string): string {
+  if (url.startsWith("/"))
+    return "this is a proxy for HTTP, which takes requests such as GET http://example.com/ HTTP/1.1";
+  return "a proxy takes targets that begin with http://, and CONNECT for everything else";
+}
+
+function refused(what: string, host: string): RequestTarget {
+  return {
+    kind: "refused",
+    refusal: malformed(what),
+    denial: { kind: "malformed" },
+    host: shownHost(host),
+  };
+}
+
+function unreadable(text: string): RequestTarget {
+  return denied({ kind: "malformed" }, shownHost(text));
+}
+
+function otherName({ target, port }: Endpoint, text: string): RequestTarget {
+  return denied({ kind: "other-name", name: shownHost(text) }, `${hostOf(target)}:${port}`);
+}
+
+function denied(denial: Denial, host: string): RequestTarget {
+  return { kind: "refused", refusal: refusalOf(denial, host), denial, host };
 }

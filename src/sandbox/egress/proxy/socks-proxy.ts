@@ -1,11 +1,11 @@
 import type { Duplex } from "node:stream";
 import type { Attempting, EgressGate } from "../gate.js";
-import { readExactly } from "../read-exactly.js";
+import { readExactly } from "../inside-network.js";
+import { reset } from "../join.js";
 import type { Endpoint } from "../rules/decide.js";
 import type { Denial } from "../rules/denial.js";
 import { parseTarget, shownHost } from "../rules/target.js";
-import { reset } from "../tunnel/join.js";
-import { openTunnel, type ServeHttp } from "../tunnel/open-tunnel.js";
+import { openTunnel, type ServeHttp } from "../tunnel.js";
 
 const VERSION = 5;
 const NO_AUTHENTICATION = 0;

@@ -5,11 +5,10 @@ import {
   type HostPattern,
   matchesName,
   patternsOf,
-} from "../../policy/hosts/host-pattern.js";
-import { rangesContain } from "../../policy/hosts/ip-range.js";
-import { type AddressScope, scopeOf } from "./address-scope.js";
+  rangesContain,
+} from "../../policy/hosts.js";
 import type { Denial } from "./denial.js";
-import type { Target } from "./target.js";
+import { type AddressScope, scopeOf, type Target } from "./target.js";
 
 export interface EgressRule {
   /** Spelled as in the allow-list, for example `@npm`. */

@@ -1,5 +1,4 @@
-import { type OnFound, SpelledSearch } from "./spelled/spelled-search.js";
-import type { SpelledTexts } from "./spelled/spelled-texts.js";
+import { type OnFound, SpelledSearch, type SpelledTexts } from "./spelled.js";
 
 const STAR = "*".charCodeAt(0);
 /** Length of a secret's beginning that may be shown while it is not known what follows. */

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, webcrypto } from "node:crypto";
-import { isIP } from "node:net";
+import { isIP, isIPv4 } from "node:net";
 import { Integer, OctetString, Utf8String } from "asn1js";
 import {
   AltName,
@@ -12,7 +12,6 @@ import {
   ExtKeyUsage,
   GeneralName,
 } from "pkijs";
-import { addressBytes } from "./address-bytes.js";
 
 export interface KeyPair extends webcrypto.CryptoKeyPair {
   /** Id by which certificates refer to the key. */
@@ -133,4 +132,17 @@ function rawExtension(extnID: string, der: Buffer): Extension {
 function pem(label: string, der: Buffer): string {
   const lines = der.toString("base64").match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}
+
+/** The 4 or 16 bytes of an address in a valid spelling. */
+function addressBytes(address: string): Uint8Array<ArrayBuffer> {
+  if (isIPv4(address)) return Uint8Array.from(address.split("."), Number);
+  // A URL writes the groups in hexadecimal, also those that were written as an IPv4 address.
+  const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const groups = (text: string) =>
+    text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16));
+  const before = groups(head);
+  const after = groups(tail ?? "");
+  const all = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
+  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]));
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { connect, createSecureContext, rootCertificates, type SecureContext, type TLSSocket } from "node:tls";
+import { errnoOrIo } from "../join.js";
 import { hostOf, type Target } from "../rules/target.js";
-import { errnoOrIo } from "../tunnel/join.js";
 
 export type ConnectedTls = { kind: "connected"; socket: TLSSocket } | { kind: "failed"; errno: string };
 

@@ -2,7 +2,7 @@ import { realpath } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
-import type { EgressSettings } from "../../policy/egress/egress-schema.js";
+import type { EgressSettings } from "../../policy/egress-schema.js";
 
 interface PolicyEgress {
   /** Absolute path of the policy's file. */

@@ -1,19 +1,31 @@
+import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
+import { isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { BrigError, isBrigError } from "../../../errors.js";
+import { readTextFile } from "../../../lib/bounded-file.js";
 import type { Environment } from "../../../lib/env.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
 import { newCanary } from "../../egress/canaries/new-canary.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
-import { type AwsCredentials, secretParts } from "../../egress/secrets/aws/aws-keys.js";
+import {
+  type AwsCredentials,
+  AwsKeys,
+  awsVariables,
+  type HeldAwsSecret,
+  newAwsPlaceholders,
+  secretParts,
+  type TimedCredentials,
+} from "../../egress/secrets/aws/aws-keys.js";
 import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
 import { SecretMask } from "../../egress/secrets/secret-mask.js";
 import {
+  type AwsKeysRule,
   type EgressSettings,
   egressOptionSchema,
   type SecretRule,
-} from "../../policy/egress/egress-schema.js";
-import { holdAwsKeys } from "./hold-aws-keys.js";
-import { readSource, readText } from "./read-source.js";
+  type SecretSource,
+} from "../../policy/egress-schema.js";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -128,4 +140,173 @@ async function readAuthorities(file: string, environment: Environment): Promise<
       cause,
     });
   }
+}
+
+/** The output of a `credential_process` of AWS. */
+const printedKeys = z.object({
+  Version: z.literal(1),
+  AccessKeyId: z.string(),
+  SecretAccessKey: z.string(),
+  SessionToken: z.string().min(1).nullish(),
+  /** Only keys that expire have it: a time in ISO 8601. */
+  Expiration: z
+    .string()
+    .refine((text) => !Number.isNaN(Date.parse(text)))
+    .nullish(),
+});
+
+interface HoldOptions {
+  environment: Environment;
+  /** Called with keys that were read anew because the ones before were about to expire. */
+  onRenewed?: ((credentials: AwsCredentials) => void) | undefined;
+}
+
+/** Reads keys of AWS from where they are on this machine, and again before they expire. Error: `usage.invalid`. */
+export async function holdAwsKeys(
+  name: string,
+  rule: AwsKeysRule,
+  { environment, onRenewed }: HoldOptions,
+): Promise<HeldAwsSecret> {
+  const read = async () => checked(name, await readKeys(name, rule, environment));
+  const first = await read();
+  const { hosts, regions = null, services = null, plain_http: plainHttp } = rule;
+  const placeholders = newAwsPlaceholders(first.credentials);
+  const variables = awsVariables(name, placeholders);
+  const keys = new AwsKeys(first, { read, onRenewed });
+  return { name, variables, keys, placeholders, hosts, regions, services, plainHttp };
+}
+
+function checked(name: string, found: TimedCredentials): TimedCredentials {
+  if (!/^[A-Z0-9]{16,128}$/.test(found.credentials.accessKeyId))
+    throw new BrigError(`the access_key_id of the secret ${name} is not an access key id of AWS`, {
+      code: "usage.invalid",
+      hint: "it has at least 16 capitals and digits, such as AKIAIOSFODNN7EXAMPLE",
+    });
+  return found;
+}
+
+async function readKeys(
+  name: string,
+  { command, access_key_id: id, secret_access_key: key, session_token: token }: AwsKeysRule,
+  environment: Environment,
+): Promise<TimedCredentials> {
+  const part = async (source: SecretSource | undefined, of: string) =>
+    await readSource(source ?? {}, { of: `the ${of} of the keys ${name}`, environment });
+  if (command === undefined)
+    return {
+      credentials: {
+        accessKeyId: await part(id, "access_key_id"),
+        secretAccessKey: await part(key, "secret_access_key"),
+        sessionToken: token === undefined ? null : await part(token, "session_token"),
+      },
+      expiresAtMs: null,
+    };
+  const printed = printedBy(await runCommand(command, `egress.aws_keys.${name}`), name);
+  const { Expiration: expiration } = printed;
+  return {
+    credentials: {
+      accessKeyId: await part({ value: printed.AccessKeyId }, "AccessKeyId"),
+      secretAccessKey: await part({ value: printed.SecretAccessKey }, "SecretAccessKey"),
+      sessionToken: printed.SessionToken ? await part({ value: printed.SessionToken }, "SessionToken") : null,
+    },
+    expiresAtMs: expiration ? Date.parse(expiration) : null,
+  };
+}
+
+/** Nothing of what was printed is in the error. */
+function printedBy(text: string, name: string): z.output<typeof printedKeys> {
+  const parsed = printedKeys.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw new BrigError(`the command of the keys ${name} does not print what a credential_process prints`, {
+    code: "usage.invalid",
+    hint: 'it has to print JSON with "Version": 1, "AccessKeyId" and "SecretAccessKey", and a time in "Expiration" if they expire, as aws configure export-credentials does',
+  });
+}
+
+/** Exactly one of them is there. */
+interface Source {
+  env?: string | undefined;
+  file?: string | undefined;
+  command?: readonly string[] | undefined;
+  value?: string | undefined;
+}
+
+interface ReadOptions {
+  /** The name of the source for errors, for example "the secret KEY". */
+  of: string;
+  environment: Environment;
+}
+
+/** A command may ask the user to unlock something. */
+const COMMAND_TIMEOUT_MS = 60_000;
+const LATE_OUTPUT_MS = 500;
+const FILE_MAX_BYTES = 8 * 1024 * 1024;
+/** Shorter ones would be found in harmless parts of answers, and masked there. */
+const SECRET_MIN_CHARS = 8;
+const SECRET_MAX_CHARS = 8192;
+
+/**
+ * Reads a secret from where it is on this machine. `of` names it in errors: `usage.invalid`, also for what cannot be sent in
+ * a header.
+ */
+export async function readSource(source: Source, { of, environment }: ReadOptions): Promise<string> {
+  const value = await readUnchecked(source, { of, environment });
+  if (value.length < SECRET_MIN_CHARS || value.length > SECRET_MAX_CHARS || !/^[\x21-\x7e]+$/.test(value))
+    throw new BrigError(
+      `${of} does not have ${SECRET_MIN_CHARS} to ${SECRET_MAX_CHARS} printable ASCII characters without spaces`,
+      { code: "usage.invalid", hint: "look at where the secret is read from" },
+    );
+  return value;
+}
+
+async function readUnchecked(
+  { env, file, command, value }: Source,
+  { of, environment }: ReadOptions,
+): Promise<string> {
+  if (value !== undefined) return value;
+  if (env !== undefined) {
+    const found = environment.variables[env];
+    if (found) return found;
+    throw new BrigError(`${of} cannot be read: the variable ${env} is not set`, {
+      code: "usage.invalid",
+      hint: `set ${env} for brig, or remove the secret from the configuration`,
+    });
+  }
+  const text =
+    command === undefined
+      ? await readText(file ?? "", { of: `the file of ${of}`, environment })
+      : await runCommand(command, of);
+  return text.replace(/\r?\n$/, "");
+}
+
+/** Error: `usage.invalid`. */
+export async function readText(written: string, { of, environment }: ReadOptions): Promise<string> {
+  const path = written.startsWith("~/") ? join(environment.home, written.slice(2)) : written;
+  if (!isAbsolute(path))
+    throw new BrigError(`${of} is not an absolute path: ${JSON.stringify(written)}`, {
+      code: "usage.invalid",
+      hint: "begin it with / or ~/",
+    });
+  const read = await readTextFile(path, FILE_MAX_BYTES);
+  if (read.kind === "text") return read.text;
+  const reason = read.kind === "missing" ? "does not exist" : read.reason;
+  throw new BrigError(`${of} cannot be used: ${path} ${reason}`, { code: "usage.invalid" });
+}
+
+/** Runs a command and returns its output. This may be a part of the secret, so it is in no message and no cause. */
+async function runCommand([program = "", ...args]: readonly string[], of: string): Promise<string> {
+  const stdout = await new Promise<string | null>((resolve) => {
+    const limit = { timeout: COMMAND_TIMEOUT_MS, killSignal: "SIGKILL" } as const;
+    const child = execFile(program, args, limit, (error, text) => resolve(error === null ? text : null));
+    // A process that it leaves behind may keep its output open for ever.
+    child.once("exit", () => {
+      const outputs = [child.stdout, child.stderr];
+      setTimeout(() => outputs.forEach((output) => void output?.destroy()), LATE_OUTPUT_MS).unref();
+    });
+  });
+  if (stdout !== null) return stdout;
+  throw new BrigError(`${of} cannot be read: ${JSON.stringify(program)} has failed`, {
+    code: "usage.invalid",
+    hint: "run the command by hand",
+  });
 }

@@ -4,10 +4,12 @@ import {
   episodeListSchema,
   episodeSchema,
   healthSchema,
+  type RemoteSandboxOptions,
   type ServiceHealth,
+  sandboxListSchema,
+  sandboxSchema,
   taskListSchema,
-} from "../wire/episode-schemas.js";
-import { type RemoteSandboxOptions, sandboxListSchema, sandboxSchema } from "../wire/sandbox-schemas.js";
+} from "../wire/schemas.js";
 import type { RemoteCallOptions, RemoteSandbox } from "./client-types.js";
 import { HttpCalls } from "./http-calls.js";
 import { remoteSandbox } from "./remote-sandbox.js";

@@ -1,6 +1,6 @@
 import type { AttemptResult } from "../../../batch/index.js";
 import type { FileType } from "../../../sandbox/index.js";
-import type { RemoteExecRecord, RemoteExit, RemoteSandboxRecord } from "../wire/sandbox-schemas.js";
+import type { RemoteExecRecord, RemoteExit, RemoteSandboxRecord } from "../wire/schemas.js";
 
 /** An option of every request: aborting it ends what the request has started. */
 export interface RemoteCallOptions {

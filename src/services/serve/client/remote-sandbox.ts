@@ -1,6 +1,6 @@
 import { attemptResultSchema } from "../../../batch/index.js";
 import { isBrigError } from "../../../errors.js";
-import { entryListSchema, execResultSchema, type RemoteSandboxRecord } from "../wire/sandbox-schemas.js";
+import { entryListSchema, execResultSchema, type RemoteSandboxRecord } from "../wire/schemas.js";
 import type {
   RemoteCallOptions,
   RemoteExecOptions,

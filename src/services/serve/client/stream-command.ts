@@ -1,6 +1,6 @@
 import { BrigError, type ErrorCode } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { type ExecLine, execLineSchema, type RemoteExit } from "../wire/sandbox-schemas.js";
+import { type ExecLine, execLineSchema, type RemoteExit } from "../wire/schemas.js";
 import type { RemoteStreamOptions } from "./client-types.js";
 import { type ClientRequest, type HttpCalls, notUnderstood } from "./http-calls.js";
 

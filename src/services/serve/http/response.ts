@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { Answer } from "./calls.js";
-import { isLong, jsonPieces } from "./json-pieces.js";
+import type { BodyOf, QueryOf, RouteName } from "../wire/routes.js";
+import type { MemoryShare } from "./memory-budget.js";
 import { type RefusedAnswer, refusedAnswer } from "./refusal.js";
 
 /** How much is sent before the client has to have read what was sent earlier. */
@@ -85,3 +85,63 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
 function* encoded(texts: Iterable<string>): Generator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text);
 }
+
+const PIECE_LENGTH = 64 * 1024;
+
+/** Whether a value is worth being written in pieces: its JSON may be six times as large as its texts. */
+export function isLong(value: unknown): value is object {
+  return isObject(value) && Object.values(value).some(isLongText);
+}
+
+/** An object's JSON, the long texts in it bit by bit, so that it is never in memory as a whole. */
+export function* jsonPieces(value: object): Generator<string> {
+  let separator = "{";
+  for (const [name, field] of Object.entries(value)) {
+    if (field === undefined) continue;
+    yield `${separator}${JSON.stringify(name)}:`;
+    if (isLongText(field)) yield* textPieces(field);
+    else yield JSON.stringify(field);
+    separator = ",";
+  }
+  yield "}";
+}
+
+/** A character that is cut in two becomes two escapes, which mean the same. */
+function* textPieces(text: string): Generator<string> {
+  yield '"';
+  for (let at = 0; at < text.length; at += PIECE_LENGTH)
+    yield JSON.stringify(text.slice(at, at + PIECE_LENGTH)).slice(1, -1);
+  yield '"';
+}
+
+function isLongText(field: unknown): field is string {
+  return typeof field === "string" && field.length > PIECE_LENGTH;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** One request, checked. */
+export interface Call<Name extends RouteName> {
+  /** The client's name. */
+  client: string;
+  /** The part of the path in place of `{id}`; empty for a path without one. */
+  id: string;
+  query: QueryOf<Name>;
+  body: BodyOf<Name>;
+  /** Aborted when the client disconnects before it has the whole answer, and when the service is ended at once. */
+  signal: AbortSignal;
+  /** What the call keeps for the client counts here, until the whole answer is sent. */
+  memory: MemoryShare;
+}
+
+/** What is sent: JSON, bytes, or one JSON value per line as they are given to `send`. */
+export type Answer =
+  | { kind: "json"; value: unknown }
+  | { kind: "bytes"; bytes: Uint8Array }
+  | { kind: "lines"; run: (send: (line: object) => Promise<void>) => Promise<void> }
+  | { kind: "nothing" };
+
+/** How each request is answered. */
+export type Calls = { readonly [Name in RouteName]: (call: Call<Name>) => Promise<Answer> };

@@ -1,17 +1,28 @@
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, Hono } from "hono";
-import { listenOnLoopback } from "../../../lib/http/loopback.js";
+import { z } from "zod";
+import { formatBytes } from "../../../lib/bytes.js";
+import { hasToken } from "../../../lib/http/bearer-token.js";
+import { isLoopbackHost, isLoopbackUrl, listenOnLoopback } from "../../../lib/http/loopback.js";
 import { closeOf, endOf, openApp, openWebServer, type Served } from "../../../lib/http/web-server.js";
+import { isTooDeep } from "../../../lib/json/nesting.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import { type Route, type RouteName, routes } from "../wire/routes.js";
-import { parsedAs, readBody } from "./body.js";
-import type { Answer, Call, Calls } from "./calls.js";
-import { clientOf, refuseOtherSites, type ServedClient } from "./guard.js";
-import type { MemoryBudget } from "./memory-budget.js";
-import { ending, notAllowed, notFound, refusedAnswer } from "./refusal.js";
-import { refusalResponse, responseOf, type SentAnswer } from "./response.js";
+import { MAX_FILE_BYTES } from "../wire/schemas.js";
+import { takePieces } from "../wire/take-pieces.js";
+import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
+import { ending, notAllowed, notFound, Refusal, refusedAnswer } from "./refusal.js";
+import {
+  type Answer,
+  type Call,
+  type Calls,
+  refusalResponse,
+  responseOf,
+  type SentAnswer,
+} from "./response.js";
 
 export interface HttpService {
   /** 0: any free port. */
@@ -186,4 +197,102 @@ function queryOf(parameters: Record<string, string[]>, { query }: Route): unknow
   if (query === undefined) return undefined;
   const values = Object.entries(parameters).map(([name, all]) => [name, all.length === 1 ? all[0] : all]);
   return parsedAs(query, Object.fromEntries(values), "the query");
+}
+
+const MAX_JSON_BYTES = 16 * 1024 * 1024;
+/** The text of a body, and what is made of it. */
+const JSON_COPIES = 2;
+
+/** The parsed body of a request. Errors: refusals with 400, 413 and 429; the client's if it disconnects. */
+async function readBody(
+  request: IncomingMessage,
+  schema: Route["body"],
+  memory: MemoryShare,
+): Promise<unknown> {
+  if (schema === undefined) return undefined;
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
+  const copies = schema === "bytes" ? 1 : JSON_COPIES;
+  if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
+  await takePieces(request, (piece) => {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    memory.take(piece.length * copies);
+    pieces.push(piece);
+  });
+  const whole = Buffer.concat(pieces.splice(0));
+  return schema === "bytes" ? whole : parsedJson(whole, schema);
+}
+
+/** Error: a refusal with 400 that names everything that is wrong. */
+function parsedAs(schema: z.ZodType, value: unknown, of: string): unknown {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw invalid(`${of} is not valid:\n${z.prettifyError(parsed.error)}`);
+}
+
+function parsedJson(bytes: Buffer, schema: z.ZodType): unknown {
+  let value: unknown = {};
+  try {
+    if (bytes.length > 0) value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw invalid("the body is not JSON in UTF-8", cause);
+  }
+  if (isTooDeep(value)) throw invalid("the body is nested too deeply");
+  return parsedAs(schema, value, "the body");
+}
+
+function invalid(message: string, cause?: unknown): Refusal {
+  return new Refusal(message, {
+    status: 400,
+    code: "usage.invalid",
+    hint: "GET /openapi.json describes all requests",
+    cause,
+  });
+}
+
+function tooLarge(maxBytes: number): Refusal {
+  return new Refusal(`a body of this request may have at most ${formatBytes(maxBytes)}`, {
+    status: 413,
+    code: "file.too-large",
+    hint: "send it in several requests",
+  });
+}
+
+/** Who may use the service. Each client sees only what it has made itself. */
+export interface ServedClient {
+  name: string;
+  token: string;
+}
+
+/** Error: a refusal with 403 for a request that a page of another site may have made. */
+function refuseOtherSites({ headers }: IncomingMessage): void {
+  // A hostile site can let its name resolve to 127.0.0.1, so that its pages reach this server (DNS rebinding). The
+  // Host header then has the site's name.
+  if (!isLoopbackHost(headers.host)) throw forbidden("the Host header names another machine");
+  if (headers.origin !== undefined && !isLoopbackUrl(headers.origin))
+    throw forbidden("pages of other machines are not served");
+}
+
+/** The client whose token the request has. Error: a refusal with 401. */
+function clientOf({ headers }: IncomingMessage, clients: readonly ServedClient[]): string {
+  // All are compared, so that the time says nothing about which one it was.
+  const matching = clients.filter(({ token }) => hasToken(headers, token));
+  const [client] = matching;
+  if (client !== undefined) return client.name;
+  throw new Refusal("the token is missing or wrong", {
+    status: 401,
+    code: "serve.refused",
+    hint: "send it as Authorization: Bearer TOKEN",
+    headers: { "www-authenticate": 'Bearer realm="brig"' },
+  });
+}
+
+function forbidden(message: string): Refusal {
+  return new Refusal(message, {
+    status: 403,
+    code: "serve.refused",
+    hint: "connect to 127.0.0.1 or localhost",
+  });
 }

@@ -20,8 +20,8 @@ import {
   resolveSettings,
   sandboxFrom,
 } from "../../../sandbox/index.js";
-import type { RemoteSandboxOptions } from "../wire/sandbox-schemas.js";
-import type { OpenedPlace } from "./opened-place.js";
+import type { RemoteSandboxOptions } from "../wire/schemas.js";
+import type { OpenedPlace } from "./served-sandbox.js";
 
 /** What the sandboxes of the service have in common, and what a client gets that says nothing. */
 export interface FreePlaces {

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { BrigError } from "../../../errors.js";
-import type { RemoteSandboxOptions, RemoteSandboxRecord } from "../wire/sandbox-schemas.js";
+import type { RemoteSandboxOptions, RemoteSandboxRecord } from "../wire/schemas.js";
 import type { Capacity } from "./capacity.js";
-import type { OpenedPlace } from "./opened-place.js";
-import { ServedSandbox } from "./served-sandbox.js";
+import { type OpenedPlace, ServedSandbox } from "./served-sandbox.js";
 
 export interface SandboxSetOptions {
   capacity: Capacity;

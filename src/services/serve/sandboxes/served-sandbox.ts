@@ -3,8 +3,7 @@ import { BrigError } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
-import type { RemoteSandboxRecord } from "../wire/sandbox-schemas.js";
-import type { OpenedPlace } from "./opened-place.js";
+import type { RemoteSandboxRecord } from "../wire/schemas.js";
 
 /** After this time a removal is tried again that the engine did not confirm. */
 const REMOVE_AGAIN_MS = 30_000;
@@ -168,4 +167,21 @@ function gone(why: string): BrigError {
     reason: "closed",
     hint: "create another one",
   });
+}
+
+/** What a client works in. */
+export interface OpenedPlace {
+  sandbox: Sandbox;
+  image: string;
+  /** Null for the container of a task. */
+  mode: string | null;
+  task: string | null;
+  instruction: string | null;
+  workingDirectory: string;
+  /** Ends the sandbox and grades what is left; null where there is nothing to grade. */
+  grade: (() => Promise<AttemptResult>) | null;
+  /** Calls the listener when the sandbox begins to end, by itself as well. Null where its end is not the end of the container. */
+  onEnding: ((listener: () => void) => void) | null;
+  /** Ends everything. May be called again. */
+  close(): Promise<void>;
 }

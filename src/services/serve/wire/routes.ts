@@ -2,26 +2,24 @@ import { z } from "zod";
 import { attemptResultSchema } from "../../../batch/index.js";
 import {
   createEpisodeSchema,
-  episodeListSchema,
-  episodeSchema,
-  healthSchema,
-  pollSchema,
-  taskListSchema,
-} from "./episode-schemas.js";
-import {
   createSandboxSchema,
   entryListSchema,
+  episodeListSchema,
+  episodeSchema,
   execLineSchema,
   execResultSchema,
   execSchema,
   execStreamSchema,
+  healthSchema,
   listEntriesSchema,
+  pollSchema,
   readFileSchema,
   removeFileSchema,
   sandboxListSchema,
   sandboxSchema,
+  taskListSchema,
   writeFileSchema,
-} from "./sandbox-schemas.js";
+} from "./schemas.js";
 
 /** One kind of request. The server, the client and the OpenAPI description are made from it. */
 export interface Route {

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { AgentWork } from "../../../../src/batch/runs/agents/attempt-agent.js";
-import { cheatAgentNamed } from "../../../../src/batch/runs/agents/cheat-agent.js";
+import { cheatAgentNamed } from "../../../../src/batch/runs/attacks/plant-attack.js";
 import { gradeNaively, openNaiveContainer } from "../../../support/naive-grader.js";
 import { naiveTasks } from "../../../support/naive-tasks.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";

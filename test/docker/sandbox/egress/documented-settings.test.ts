@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, vi } from "vitest";
 import { loadConfig } from "../../../../src/agent/config/settings/load-config.js";
-import type { EgressSettings } from "../../../../src/sandbox/policy/egress/egress-schema.js";
+import type { EgressSettings } from "../../../../src/sandbox/policy/egress-schema.js";
 import { openTestSandbox, temporaryDirectory } from "../../../support/sandbox.js";
 
 /** What has an example of settings for the network. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { packTar } from "../../../../src/sandbox/docker/calls/tar.js";
-import { trustInNss } from "../../../../src/sandbox/network/egress/trust/nss-database.js";
+import { trustInNss } from "../../../../src/sandbox/network/egress/trust.js";
 import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
 import { testEngine } from "../../../support/engine.js";
 import { openBreakable } from "../../../support/open-sandbox.js";

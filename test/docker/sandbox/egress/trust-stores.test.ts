@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { trustInNss } from "../../../../src/sandbox/network/egress/trust/nss-database.js";
+import { trustInNss } from "../../../../src/sandbox/network/egress/trust.js";
 import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
 import { fixtureImage } from "../../../support/fixture-image.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";

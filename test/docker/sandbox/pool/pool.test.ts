@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { packTar } from "../../../../src/sandbox/docker/calls/tar.js";
 import { LABELS } from "../../../../src/sandbox/labels.js";
-import { createPool } from "../../../../src/sandbox/pool/pool.js";
-import type { PoolOptions } from "../../../../src/sandbox/pool/pool-options.js";
+import { createPool, type PoolOptions } from "../../../../src/sandbox/pool.js";
 import { testEngine } from "../../../support/engine.js";
 import { testRuntime } from "../../../support/runtime-differences.js";
 

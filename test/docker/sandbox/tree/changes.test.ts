@@ -1,8 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { leftOutOf } from "../../../../src/sandbox/tree/tree-changes.js";
-import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
+import { leftOutOf, type TreeChange } from "../../../../src/sandbox/tree/tree-changes.js";
 import { lineOf, type OverlayTree, openOverlayTree } from "../../../support/overlay-tree.js";
 
 const bothDevices = [

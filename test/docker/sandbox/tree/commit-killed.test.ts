@@ -6,9 +6,13 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
-import type { CommitStage } from "../../../../src/sandbox/tree/commit-stage.js";
-import { makeStage, newStage } from "../../../../src/sandbox/tree/commit-stage.js";
-import { commitTree, recoverTree } from "../../../../src/sandbox/tree/tree-commit.js";
+import {
+  type CommitStage,
+  commitTree,
+  makeStage,
+  newStage,
+  recoverTree,
+} from "../../../../src/sandbox/tree/tree-commit.js";
 import { asItIs, describeTree, forgeJournal, stageWith } from "../../../support/commits.js";
 import { testEngine } from "../../../support/engine.js";
 import { openApplier, startApplier } from "../../../support/overlay-tree.js";

@@ -3,9 +3,14 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { sandboxFiles } from "../../../../src/sandbox/files/files.js";
-import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
-import { makeStage, newStage, stagedPath } from "../../../../src/sandbox/tree/commit-stage.js";
-import { commitTree, recoverTree } from "../../../../src/sandbox/tree/tree-commit.js";
+import {
+  commitTree,
+  makeStage,
+  newStage,
+  recoverTree,
+  stagedPath,
+  type TreeRecord,
+} from "../../../../src/sandbox/tree/tree-commit.js";
 import { asItIs, describeTree, stageWith } from "../../../support/commits.js";
 import { testEngine } from "../../../support/engine.js";
 import { openApplier, openOverlayTree } from "../../../support/overlay-tree.js";

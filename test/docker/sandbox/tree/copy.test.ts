@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
+import type { TreeRecord } from "../../../../src/sandbox/tree/tree-commit.js";
 import { type CopyRecord, type CopyRequest, copyTree } from "../../../../src/sandbox/tree/tree-copy.js";
 import { type OverlayTree, openOverlayTree } from "../../../support/overlay-tree.js";
 

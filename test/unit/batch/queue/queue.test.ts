@@ -1,12 +1,10 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cancelRun, readQueueStatus } from "../../../../src/batch/queue/queue-status.js";
 import { storeKeys } from "../../../../src/batch/queue/records.js";
-import { connectRedis } from "../../../../src/batch/queue/redis/connect-redis.js";
-import { readRedisAddress } from "../../../../src/batch/queue/redis/redis-address.js";
-import { cancelRun } from "../../../../src/batch/queue/status/cancel-run.js";
-import { readQueueStatus } from "../../../../src/batch/queue/status/queue-status.js";
-import type { ObjectStore } from "../../../../src/batch/queue/store/object-store.js";
+import { connectRedis, readRedisAddress } from "../../../../src/batch/queue/redis.js";
+import type { ObjectStore } from "../../../../src/batch/queue/store.js";
 import { BrigError } from "../../../../src/errors.js";
 import { endlessRunner, infrastructure, playedRunner } from "../../../support/played-attempts.js";
 import { TestQueue } from "../../../support/queues.js";

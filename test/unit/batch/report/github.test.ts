@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { annotations } from "../../../../src/batch/report/github/annotations.js";
-import { jobSummary } from "../../../../src/batch/report/github/job-summary.js";
-import { summarise } from "../../../../src/batch/report/summary/summarise.js";
+import { annotations, jobSummary } from "../../../../src/batch/report/github.js";
+import { summarise } from "../../../../src/batch/report/summary.js";
 import { outcomeOf } from "../../../../src/batch/runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { infrastructure, playedBatch, playedResult } from "../../../support/played-attempts.js";

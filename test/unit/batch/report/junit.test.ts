@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { junitDocument } from "../../../../src/batch/report/files/junit.js";
-import { summarise } from "../../../../src/batch/report/summary/summarise.js";
+import { summarise } from "../../../../src/batch/report/summary.js";
+import { junitDocument } from "../../../../src/batch/report/write-reports.js";
 import { outcomeOf } from "../../../../src/batch/runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { engineGone, infrastructure, playedBatch, playedResult } from "../../../support/played-attempts.js";

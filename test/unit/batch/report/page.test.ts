@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareTasks } from "../../../../src/batch/report/compare/compare-tasks.js";
+import { compareTasks } from "../../../../src/batch/report/compare-tasks.js";
 import { bins, median, rewardBins } from "../../../../src/batch/report/page/charts/bins.js";
 import { firstState, fragmentOf, noFilter, stateOf } from "../../../../src/batch/report/page/page-state.js";
 import { chooseRows } from "../../../../src/batch/report/page/table/choose-rows.js";
 import { statusClass } from "../../../../src/batch/report/page/wording.js";
-import { attemptRow } from "../../../../src/batch/report/view/attempt-row.js";
+import { attemptRow } from "../../../../src/batch/report/view/run-folder.js";
 import type { AttemptRow, RunHeader } from "../../../../src/batch/report/view/view-model.js";
 import { attemptResult } from "../../../support/view/run-fixture.js";
 

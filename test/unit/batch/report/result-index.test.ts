@@ -1,7 +1,7 @@
 import { appendFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ResultIndex } from "../../../../src/batch/report/view/result-index.js";
+import { ResultIndex } from "../../../../src/batch/report/view/run-folder.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 import { attemptResult, mixedRun } from "../../../support/view/run-fixture.js";
 

@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { estimateText } from "../../../../src/batch/report/statistics/estimate-text.js";
-import { mcnemar } from "../../../../src/batch/report/statistics/mcnemar.js";
-import { meanDifference, meanReward } from "../../../../src/batch/report/statistics/mean-interval.js";
-import { passEstimates } from "../../../../src/batch/report/statistics/pass-at-k.js";
-import { studentQuantile } from "../../../../src/batch/report/statistics/student-quantile.js";
-import { randomNumbers, shuffled } from "../../../../src/lib/random/random-numbers.js";
+import {
+  estimateText,
+  mcnemar,
+  meanDifference,
+  meanReward,
+  passEstimates,
+  studentQuantile,
+} from "../../../../src/batch/report/statistics.js";
+import { randomNumbers, shuffled } from "../../../../src/lib/random-numbers.js";
 
 describe("Student's quantile", () => {
   it.each([

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { summarise } from "../../../../src/batch/report/summary/summarise.js";
-import { summarySchema } from "../../../../src/batch/report/summary/summary.js";
+import { summarise, summarySchema } from "../../../../src/batch/report/summary.js";
 import { outcomeOf } from "../../../../src/batch/runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { engineGone, infrastructure, playedBatch, playedResult } from "../../../support/played-attempts.js";

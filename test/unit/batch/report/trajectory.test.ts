@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { staticLimits } from "../../../../src/batch/report/view/attempt-detail.js";
-import { shownTrajectory } from "../../../../src/batch/report/view/trajectory.js";
+import { shownTrajectory, staticLimits } from "../../../../src/batch/report/view/attempt-detail.js";
 
 it("a step with hundreds of thousands of calls is shown in part, and says so", () => {
   const ids = Array.from({ length: 200_000 }, (_, number) => String(number));

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { writeReports } from "../../../../src/batch/report/files/write-reports.js";
+import { writeReports } from "../../../../src/batch/report/write-reports.js";
 import { runAttempts } from "../../../../src/batch/runs/batch/run-batch.js";
 import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { batchOptions, temporaryFolder } from "../../../support/batch-runs.js";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { findAttack } from "../../../../src/batch/runs/attacks/attack-library.js";
-import { isSound, type TaskAudit } from "../../../../src/batch/runs/audit/audit-task.js";
+import { isSound, type TaskAudit } from "../../../../src/batch/runs/audit-task.js";
 import { auditAsJson, auditText } from "../../../../src/cli/batch/audit/audit-text.js";
 
 const sound: TaskAudit = {

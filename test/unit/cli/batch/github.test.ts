@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { writeReports } from "../../../../src/batch/report/files/write-reports.js";
+import { writeReports } from "../../../../src/batch/report/write-reports.js";
 import { reportToGithub } from "../../../../src/cli/batch/github.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
 import { testContext } from "../../../support/cli-context.js";

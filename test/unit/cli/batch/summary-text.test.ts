@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { summarise } from "../../../../src/batch/report/summary/summarise.js";
+import { summarise } from "../../../../src/batch/report/summary.js";
 import { outcomeOf, type PassKind } from "../../../../src/batch/runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../../../../src/batch/runs/results/attempt-result.js";
 import { finalText, taskRows } from "../../../../src/cli/batch/summary-text.js";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RecordedState } from "../../../../src/agent/session/read/recorded-workspace.js";
+import type { RecordedState } from "../../../../src/agent/session/read/session-reader.js";
 import { withSessionWorkspace, workspaceStart } from "../../../../src/cli/steps/resumed-workspace.js";
 import { createSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { testContext } from "../../../support/cli-context.js";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseOverride } from "../../../../src/agent/config/settings/overrides.js";
+import { parseOverride } from "../../../../src/agent/config/settings/load-config.js";
 import { tomlValue } from "../../../../src/cli/threads/toml-value.js";
 
 it.each([

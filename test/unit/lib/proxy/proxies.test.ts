@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { proxyFor, readProxies } from "../../../../src/lib/proxy/proxies.js";
-import { describeProxy, parseProxyAddress } from "../../../../src/lib/proxy/proxy-address.js";
+import {
+  describeProxy,
+  parseProxyAddress,
+  proxyFor,
+  readProxies,
+} from "../../../../src/lib/proxy/proxies.js";
 
 const hostOfProxy = (variables: Record<string, string>, url: string) =>
   proxyFor(readProxies(variables), new URL(url))?.address?.host ?? null;

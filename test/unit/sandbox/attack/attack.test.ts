@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
 import { attack } from "../../../../src/sandbox/attack/attack.js";
-import { allAttempts } from "../../../../src/sandbox/attack/attempts/all-attempts.js";
+import { allAttempts } from "../../../../src/sandbox/attack/attempts.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { resolveSettings } from "../../../../src/sandbox/settings/resolve-settings.js";
 import { failure, playedPlace } from "../played-sandbox.js";

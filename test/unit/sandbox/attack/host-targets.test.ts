@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { openHostTargets } from "../../../../src/sandbox/attack/host-targets.js";
+import { openHostTargets } from "../../../../src/sandbox/attack/weak-twin.js";
 
 /** The processes of this machine that have the secret in their environment. */
 async function processesWith(secret: string): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allAttempts } from "../../../../src/sandbox/attack/attempts/all-attempts.js";
+import { allAttempts } from "../../../../src/sandbox/attack/attempts.js";
 import { judge } from "../../../../src/sandbox/attack/judge.js";
 import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
 import type { Policy } from "../../../../src/sandbox/policy/policy.js";

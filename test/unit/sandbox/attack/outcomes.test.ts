@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseOutcomes } from "../../../../src/sandbox/attack/outcomes.js";
+import { parseOutcomes } from "../../../../src/sandbox/attack/weak-twin.js";
 
 describe("what the program prints", () => {
   it("is a line for each attempt, with the names of errors", () => {

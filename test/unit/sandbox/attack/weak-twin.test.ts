@@ -2,8 +2,11 @@ import { existsSync } from "node:fs";
 import { Duplex } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
-import type { HostTargets } from "../../../../src/sandbox/attack/host-targets.js";
-import { openWeakTwin, type WeakTwinOptions } from "../../../../src/sandbox/attack/weak-twin.js";
+import {
+  type HostTargets,
+  openWeakTwin,
+  type WeakTwinOptions,
+} from "../../../../src/sandbox/attack/weak-twin.js";
 import type { ContainerBody } from "../../../../src/sandbox/docker/engine-types.js";
 import { multiplexed } from "../channel/fake-runner.js";
 import { PlayedEngine } from "../played-engine.js";

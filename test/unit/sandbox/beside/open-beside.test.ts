@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { openBeside } from "../../../../src/sandbox/beside/open-beside.js";
 import { FileOperation, FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import type { ExecStream } from "../../../../src/sandbox/docker/engine-types.js";
+import { openBeside } from "../../../../src/sandbox/open-beside.js";
 import { FakeRunner } from "../channel/fake-runner.js";
 import { failure, playedPlace } from "../played-sandbox.js";
 

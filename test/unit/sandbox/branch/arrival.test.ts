@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { receiveCommits, requireFreeRef } from "../../../../src/sandbox/branch/arrival.js";
-import { findGit } from "../../../../src/sandbox/branch/find-git.js";
 import { readHostRepository } from "../../../../src/sandbox/branch/host-repository.js";
+import { findGit } from "../../../../src/sandbox/branch/session-branch.js";
 import {
   commitFile,
   contentOf,

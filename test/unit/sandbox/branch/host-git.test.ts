@@ -2,9 +2,8 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findGit } from "../../../../src/sandbox/branch/find-git.js";
-import { type GitResult, hostGit, reasonOf } from "../../../../src/sandbox/branch/host-git.js";
-import { TailBytes } from "../../../../src/sandbox/branch/tail-bytes.js";
+import { type GitResult, hostGit, reasonOf, TailBytes } from "../../../../src/sandbox/branch/host-git.js";
+import { findGit } from "../../../../src/sandbox/branch/session-branch.js";
 
 let directory = "";
 

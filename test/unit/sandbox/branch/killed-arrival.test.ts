@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { readHostProcesses } from "../../../../src/lib/owner.js";
-import { removeLeftQuarantines } from "../../../../src/sandbox/branch/quarantine.js";
+import { removeLeftQuarantines } from "../../../../src/sandbox/branch/arrival.js";
 import { compiledFixture } from "../../../support/compiled-fixture.js";
 import { commitFile, createRepository, git, gitBytes } from "../../../support/git-repositories.js";
 

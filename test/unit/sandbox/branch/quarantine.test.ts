@@ -3,14 +3,14 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readHostProcesses } from "../../../../src/lib/owner.js";
-import type { HostRepository } from "../../../../src/sandbox/branch/host-repository.js";
-import { movePacks } from "../../../../src/sandbox/branch/move-packs.js";
 import {
+  movePacks,
   openQuarantine,
   type Quarantine,
   removeLeftQuarantines,
   temporaryPack,
-} from "../../../../src/sandbox/branch/quarantine.js";
+} from "../../../../src/sandbox/branch/arrival.js";
+import type { HostRepository } from "../../../../src/sandbox/branch/host-repository.js";
 
 let directory = "";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readSentRefs, sendPack } from "../../../../src/sandbox/branch/sent-commits.js";
+import { readSentRefs, sendPack } from "../../../../src/sandbox/branch/session-branch.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { playedLink } from "../channel/played-link.js";
 

@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { commitInto } from "../../../../src/sandbox/changes/commit/commit-into.js";
-import { conflictWords } from "../../../../src/sandbox/changes/commit/conflict-words.js";
-import { recordOf } from "../../../../src/sandbox/changes/commit/records.js";
-import { type Content, stageContents } from "../../../../src/sandbox/changes/commit/stage-contents.js";
+import {
+  type Content,
+  commitInto,
+  conflictWords,
+  recordOf,
+  stageContents,
+} from "../../../../src/sandbox/changes/commit.js";
 import { ConflictReason } from "../../../../src/sandbox/channel/protocol.js";
-import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
+import type { TreeRecord } from "../../../../src/sandbox/tree/tree-commit.js";
 import { commitResult } from "../channel/played-files.js";
 import { playedTree, presentState } from "../overlay/played-tree.js";
 import { contentIn } from "../snapshots/content-text.js";

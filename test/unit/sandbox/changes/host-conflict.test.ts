@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { baseOf, hostConflict, isSameBase } from "../../../../src/sandbox/changes/host-conflict.js";
-import type { HostBase, SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
-import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { HostBase, SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
+import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { baseState, presentState } from "../overlay/played-tree.js";
 
 const file = baseState({ ino: 1n, dev: 2n, sizeBytes: 3, modifiedNs: 4n, changedNs: 5n });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import { changesOf } from "../../../../src/sandbox/changes/opened-tree.js";
-import type { SeenChange, TouchedPath } from "../../../../src/sandbox/changes/seen-change.js";
-import type { ContentPiece } from "../../../../src/sandbox/files/extents.js";
+import { changesOf } from "../../../../src/sandbox/changes/take-snapshot.js";
+import type { SeenChange, TouchedPath } from "../../../../src/sandbox/changes/workspace-change.js";
+import type { ContentPiece } from "../../../../src/sandbox/files/file-request.js";
 import { readResult } from "../channel/played-files.js";
 import { added, deleted, entry, modified, playedTree, presentState, same } from "../overlay/played-tree.js";
 

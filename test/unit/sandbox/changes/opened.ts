@@ -1,4 +1,4 @@
-import type { Opened } from "../../../../src/sandbox/changes/opened-tree.js";
+import type { Opened } from "../../../../src/sandbox/changes/take-snapshot.js";
 import type { SecretMask } from "../../../../src/sandbox/egress/secrets/secret-mask.js";
 import { type PlayedTree, playedTree } from "../overlay/played-tree.js";
 import { newHome } from "./apply/apply-of.js";

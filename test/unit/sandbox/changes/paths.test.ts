@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { isOfRepository, pathFilter } from "../../../../src/sandbox/changes/path-filter.js";
-import { isBelowOneOf, keyOf } from "../../../../src/sandbox/changes/path-key.js";
+import {
+  isBelowOneOf,
+  isOfRepository,
+  keyOf,
+  pathFilter,
+} from "../../../../src/sandbox/changes/workspace-change.js";
 
 describe("the paths that were asked for", () => {
   const chosen = (paths: readonly string[] | undefined, withoutRepository = false) => {

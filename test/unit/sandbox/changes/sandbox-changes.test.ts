@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Opened } from "../../../../src/sandbox/changes/opened-tree.js";
 import {
   applyForkTo,
   applyKept,
@@ -14,6 +13,7 @@ import {
   snapshotSandbox,
   storeChangesIn,
 } from "../../../../src/sandbox/changes/sandbox-changes.js";
+import type { Opened } from "../../../../src/sandbox/changes/take-snapshot.js";
 import { SecretMask } from "../../../../src/sandbox/egress/secrets/secret-mask.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import {

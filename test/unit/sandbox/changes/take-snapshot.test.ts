@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import type { SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
 import { takeSnapshot, tooLarge } from "../../../../src/sandbox/changes/take-snapshot.js";
+import type { SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { extent } from "../channel/played-files.js";
 import {

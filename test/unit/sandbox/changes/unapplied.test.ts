@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { whyNotApplied } from "../../../../src/sandbox/changes/apply/unapplied.js";
-import type { SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
+import { whyNotApplied } from "../../../../src/sandbox/changes/apply.js";
+import type { SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
 import type { FileType } from "../../../../src/sandbox/sandbox-types.js";
 
 const protection = { protectedNames: [".Codex"], leftOut: ["a/mounted", "b"] };

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isRefusedByGit } from "../../../../src/sandbox/changes/patch/git-names.js";
-import { type PatchSide, unifiedText } from "../../../../src/sandbox/changes/patch/unified-text.js";
+import { isRefusedByGit, type PatchSide, unifiedText } from "../../../../src/sandbox/changes/patch.js";
 import { runs } from "../../../support/fuzz.js";
 
 let directory = "";

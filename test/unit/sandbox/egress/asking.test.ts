@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { AskedHost, HostAnswer } from "../../../../src/sandbox/egress/ask-about-host.js";
+import type { AskedHost, HostAnswer } from "../../../../src/sandbox/egress/attempt.js";
 import { Inspection } from "../../../../src/sandbox/egress/inspection.js";
 import { dialTo, egressPlace, eventually } from "../../../support/egress-place.js";
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { boundedLookups } from "../../../../src/sandbox/egress/lookups.js";
+import { boundedLookups } from "../../../../src/sandbox/egress/open-egress.js";
 
 /** A name server that answers when it is told to. */
 function heldServer() {

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
-import type { ContentPiece } from "../../../../src/sandbox/files/extents.js";
-import { fileContent } from "../../../../src/sandbox/files/file-content.js";
+import { fileContent } from "../../../../src/sandbox/files/file-reads.js";
+import type { ContentPiece } from "../../../../src/sandbox/files/file-request.js";
 import { extent, playedFiles, readResult } from "../channel/played-files.js";
 
 async function all(source: AsyncIterable<ContentPiece>): Promise<string> {

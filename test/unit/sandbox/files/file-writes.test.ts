@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { writeContent, writeEach, writeFile } from "../../../../src/sandbox/files/file-writes.js";
+import { writeContent, writeEach, writeFile } from "../../../../src/sandbox/files/files.js";
 import { uint32 } from "../channel/fake-runner.js";
 import {
   contentOf,

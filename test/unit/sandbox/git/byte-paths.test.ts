@@ -22,7 +22,7 @@ import {
   stepsTo,
   toBytePath,
 } from "../../../../src/sandbox/git/byte-paths.js";
-import { parseGitConfig } from "../../../../src/sandbox/git/git-config.js";
+import { parseGitConfig } from "../../../../src/sandbox/git/repository-config.js";
 
 let folder = "";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { lstatOrNull, toBytePath } from "../../../../src/sandbox/git/byte-paths.js";
-import { refuseHardLinks } from "../../../../src/sandbox/git/hard-links.js";
+import { refuseHardLinks } from "../../../../src/sandbox/git/git-paths.js";
 import { failure } from "../played-sandbox.js";
 
 let folder = "";

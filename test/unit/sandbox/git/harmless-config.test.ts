@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { harmlessConfig } from "../../../../src/sandbox/git/harmless-config.js";
+import { harmlessConfig } from "../../../../src/sandbox/receipt/disarm-repositories.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 const usual = `[core]

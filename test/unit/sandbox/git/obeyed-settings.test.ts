@@ -2,8 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { commandSettings } from "../../../../src/sandbox/git/obeyed-settings.js";
-import { readRepositoryConfig } from "../../../../src/sandbox/git/repository-config.js";
+import { commandSettings, readRepositoryConfig } from "../../../../src/sandbox/git/repository-config.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../../../support/sandbox.js";
 
 let folder: TemporaryDirectory;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
-import { provideParent } from "../../../../src/sandbox/images/parent.js";
+import { provideParent } from "../../../../src/sandbox/images/ensure.js";
 
 const unreachable = new Error("no route to host");
 

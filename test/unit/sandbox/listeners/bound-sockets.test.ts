@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isNamed, parseBoundSockets } from "../../../../src/sandbox/listeners/bound-sockets.js";
+import { isNamed, parseBoundSockets } from "../../../../src/sandbox/listeners/cover-listeners.js";
 
 const table = `Num       RefCount Protocol Flags    Type St Inode Path
 00000000e2009c49: 00000002 00000000 00010000 0001 01 101 /run/listens.sock

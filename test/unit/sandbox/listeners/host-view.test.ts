@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HostView } from "../../../../src/sandbox/listeners/host-view.js";
+import { HostView } from "../../../../src/sandbox/listeners/cover-listeners.js";
 import type { PlannedMount } from "../../../../src/sandbox/plan/plan.js";
 
 const mount = (path: string, more: Partial<PlannedMount> = {}): PlannedMount => ({

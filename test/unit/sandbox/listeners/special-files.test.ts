@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SpecialFiles } from "../../../../src/sandbox/listeners/special-files.js";
+import { SpecialFiles } from "../../../../src/sandbox/listeners/cover-listeners.js";
 import { listenOnHost, makeFifo } from "../../../support/host-listeners.js";
 
 let folder: string;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { FrameType, INITIAL_CREDIT } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
+import { encodeAddress } from "../../../../src/sandbox/network/sandbox-network.js";
 import { uint32 } from "../channel/fake-runner.js";
 import { failure } from "../played-sandbox.js";
 import { at, ends, place, socketExit } from "./played-network.js";

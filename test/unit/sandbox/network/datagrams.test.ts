@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { ExitKind, FrameType, INITIAL_CREDIT } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
-import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
+import { encodeAddress, SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
 import { exitPayload, uint32 } from "../channel/fake-runner.js";
 import { playedLink } from "../channel/played-link.js";
 

@@ -3,8 +3,8 @@ import { connect as connectHost, createServer, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
 import { forwardPort } from "../../../../src/sandbox/network/forward-port.js";
+import { encodeAddress } from "../../../../src/sandbox/network/sandbox-network.js";
 import { failure } from "../played-sandbox.js";
 import { ends, place, socketExit } from "./played-network.js";
 

@@ -3,8 +3,11 @@ import { describe, expect, it } from "vitest";
 import type { BrigError } from "../../../../src/errors.js";
 import { ExitKind, FrameType, INITIAL_CREDIT } from "../../../../src/sandbox/channel/protocol.js";
 import type { InsideConnection } from "../../../../src/sandbox/egress/inside-network.js";
-import { encodeAddress, parseAddress } from "../../../../src/sandbox/network/address.js";
-import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
+import {
+  encodeAddress,
+  parseAddress,
+  SandboxNetwork,
+} from "../../../../src/sandbox/network/sandbox-network.js";
 import { exitPayload, uint32 } from "../channel/fake-runner.js";
 import { playedLink } from "../channel/played-link.js";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import type { InsideConnection } from "../../../../src/sandbox/egress/inside-network.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
+import { encodeAddress } from "../../../../src/sandbox/network/sandbox-network.js";
 import { uint32 } from "../channel/fake-runner.js";
 import { failure } from "../played-sandbox.js";
 import { at, ends, from, place, socketExit } from "./played-network.js";

@@ -5,8 +5,7 @@ import {
   FrameType,
   OWNER_RECORD_BYTES,
 } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
-import { OwnerSearch } from "../../../../src/sandbox/network/owners.js";
+import { encodeAddress, OwnerSearch } from "../../../../src/sandbox/network/sandbox-network.js";
 import { exitPayload, type SentFrame, uint64 } from "../channel/fake-runner.js";
 import { playedLink } from "../channel/played-link.js";
 

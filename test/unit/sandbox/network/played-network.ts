@@ -1,6 +1,5 @@
 import { ExitKind } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeAddress } from "../../../../src/sandbox/network/address.js";
-import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
+import { encodeAddress, SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
 import { exitPayload, type SentFrame } from "../channel/fake-runner.js";
 import { playedLink } from "../channel/played-link.js";
 

@@ -2,8 +2,12 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { OverlayTree } from "../../../../src/sandbox/overlay/overlay-tree.js";
-import { applierPlan, keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
+import {
+  applierPlan,
+  keeperPlan,
+  type OverlaidPlan,
+  OverlayTree,
+} from "../../../../src/sandbox/overlay/overlay-tree.js";
 import { planFor } from "../plan/plan-fixture.js";
 import type { PlayedContainer } from "../played-engine.js";
 import { TreeEngine, treeReport } from "./tree-engine.js";

@@ -12,8 +12,8 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
 import { RefusedRequest } from "../../../../src/sandbox/docker/engine-failure.js";
+import { keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/overlay-tree.js";
 import { SharedTree, type TreeOrigin } from "../../../../src/sandbox/overlay/shared-tree.js";
-import { keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
 import { planFor } from "../plan/plan-fixture.js";
 import { TreeEngine, treeReport } from "./tree-engine.js";
 

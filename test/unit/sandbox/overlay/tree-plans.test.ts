@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applierPlan, keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
+import { applierPlan, keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/overlay-tree.js";
 import { planFor } from "../plan/plan-fixture.js";
 
 const overlay = { id: "7a0c1d7e-0000-4000-8000-000000000000" };

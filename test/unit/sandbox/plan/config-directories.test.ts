@@ -1,8 +1,7 @@
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { findConfigPaths } from "../../../../src/sandbox/plan/config-directories.js";
-import { planProtection, type Root } from "../../../../src/sandbox/plan/protected-paths.js";
+import { findConfigPaths, planProtection, type Root } from "../../../../src/sandbox/plan/protected-paths.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 let folder: string;

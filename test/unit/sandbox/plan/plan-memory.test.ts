@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { resolveLimits } from "../../../../src/sandbox/plan/plan-memory.js";
+import { resolveLimits } from "../../../../src/sandbox/plan/plan-sandbox.js";
 import { loadPolicy } from "../../../../src/sandbox/policy/load-policy.js";
 import { engine } from "./plan-fixture.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findTmpfsParents } from "../../../../src/sandbox/plan/tmpfs-parents.js";
+import { findTmpfsParents } from "../../../../src/sandbox/plan/plan-sandbox.js";
 
 const parents = (roots: readonly string[], ...tmpfs: string[]) =>
   findTmpfsParents(

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hostDirectory } from "../../../../src/sandbox/points/host-directory.js";
-import { statIn } from "../../../../src/sandbox/points/wanted-base.js";
+import { hostDirectory, statIn } from "../../../../src/sandbox/points/wanted.js";
 import { added, playedTree } from "../overlay/played-tree.js";
 
 const bytes = (path: string) => Buffer.from(path, "latin1");

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { describe, expect, it } from "vitest";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import { markApplied } from "../../../../src/sandbox/points/mark-applied.js";
+import { markApplied } from "../../../../src/sandbox/changes/sandbox-changes.js";
 import type { ManifestHead } from "../../../../src/sandbox/snapshots/manifest.js";
 import { createSnapshot, openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { playedTree, presentState } from "../overlay/played-tree.js";

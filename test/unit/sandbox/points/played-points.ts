@@ -5,9 +5,7 @@ import { onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import { TreePoints } from "../../../../src/sandbox/points/tree-points.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
-import { ChangeParser } from "../../../../src/sandbox/tree/change-records.js";
-import { leftOutOf } from "../../../../src/sandbox/tree/tree-changes.js";
-import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
+import { ChangeParser, leftOutOf, type TreeChange } from "../../../../src/sandbox/tree/tree-changes.js";
 import { type PlayedTree, playedTree } from "../overlay/played-tree.js";
 import { contentText } from "../snapshots/content-text.js";
 

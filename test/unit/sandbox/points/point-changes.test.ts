@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { summarise } from "../../../../src/sandbox/points/point-changes.js";
+import { summarise } from "../../../../src/sandbox/points/tree-points.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { PointEntry } from "../../../../src/sandbox/snapshots/point-lines.js";
+import type { PointEntry } from "../../../../src/sandbox/snapshots/point-log.js";
 import { baseState, presentState } from "../overlay/played-tree.js";
 
 const bytes = (path: string) => Buffer.from(path, "latin1");

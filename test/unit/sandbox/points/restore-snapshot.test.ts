@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import type { TouchedPath } from "../../../../src/sandbox/changes/seen-change.js";
-import { restoreSnapshot } from "../../../../src/sandbox/points/restore-snapshot.js";
+import { restoreSnapshot } from "../../../../src/sandbox/changes/sandbox-changes.js";
+import type { TouchedPath } from "../../../../src/sandbox/changes/workspace-change.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import { commitResult } from "../channel/played-files.js";
 import { baseState, playedTree, presentState } from "../overlay/played-tree.js";

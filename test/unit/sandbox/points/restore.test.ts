@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { restoreInPlace } from "../../../../src/sandbox/points/restore-in-place.js";
-import { undoLast } from "../../../../src/sandbox/points/undo.js";
+import { restoreInPlace, undoLast } from "../../../../src/sandbox/points/sandbox-points.js";
 import { commitResult } from "../channel/played-files.js";
 import { added, deleted, modified } from "../overlay/played-tree.js";
 import { type PlayedPoints, playedPoints, storedAt } from "./played-points.js";

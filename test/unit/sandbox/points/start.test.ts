@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import type { SeenChange, TouchedPath } from "../../../../src/sandbox/changes/seen-change.js";
-import { startOfFork } from "../../../../src/sandbox/points/start/start-of-fork.js";
-import { startOfSnapshot } from "../../../../src/sandbox/points/start/start-state.js";
+import type { SeenChange, TouchedPath } from "../../../../src/sandbox/changes/workspace-change.js";
+import { startOfFork, startOfSnapshot } from "../../../../src/sandbox/points/start.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-state.js";
-import type { PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-store.js";
+import type { PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { baseState, type PlayedTree, playedTree, presentState } from "../overlay/played-tree.js";
 import { newHome } from "./played-points.js";
 import {

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
-import type { SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
+import type { SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
 import { isGone } from "../../../../src/sandbox/files/file-request.js";
-import { isSameEntry, storeEntry } from "../../../../src/sandbox/points/store-entry.js";
+import { isSameEntry, storeEntry } from "../../../../src/sandbox/points/wanted.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { baseState, playedTree, presentState } from "../overlay/played-tree.js";
 import { contentText } from "../snapshots/content-text.js";
 

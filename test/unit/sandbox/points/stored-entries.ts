@@ -1,10 +1,9 @@
-import type { TouchedPath } from "../../../../src/sandbox/changes/seen-change.js";
+import type { TouchedPath } from "../../../../src/sandbox/changes/workspace-change.js";
 import type { TouchedScan } from "../../../../src/sandbox/points/touched-paths.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-state.js";
-import type { StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
-import type { PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { EarlierBase, StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
+import type { PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { baseState } from "../overlay/played-tree.js";
 import { contentText } from "../snapshots/content-text.js";
 import { newHome } from "./played-points.js";

@@ -1,11 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { TreeNow, Wanted } from "../../../../src/sandbox/points/wanted.js";
-import { wantedPaths } from "../../../../src/sandbox/points/wanted-paths.js";
+import { type TreeNow, type Wanted, wantedPaths } from "../../../../src/sandbox/points/wanted.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-state.js";
-import type { StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
-import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { EarlierBase, StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
+import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { added, baseState, type PlayedTree, playedTree, presentState } from "../overlay/played-tree.js";
 import { contentText } from "../snapshots/content-text.js";
 import { newHome } from "./played-points.js";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { readEnvironment } from "../../../../src/lib/env.js";
 import { connectEngine } from "../../../../src/sandbox/docker/connect.js";
-import { createPool } from "../../../../src/sandbox/pool/pool.js";
+import { createPool } from "../../../../src/sandbox/pool.js";
 import { fakeEngine, reply } from "../../../support/fake-engine.js";
 
 /** A pool on an engine that refuses everything but to say which one it is, and the warnings of the pool. */

@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
-import { createPool } from "../../../../src/sandbox/pool/pool.js";
-import type { PoolOptions } from "../../../../src/sandbox/pool/pool-options.js";
+import { createPool, type PoolOptions } from "../../../../src/sandbox/pool.js";
 import { failure, playedPlace } from "../played-sandbox.js";
 
 const refused = new BrigError("no", { code: "engine.failed" });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type PoolState, restMs, startsWanted } from "../../../../src/sandbox/pool/starts-wanted.js";
+import { type PoolState, restMs, startsWanted } from "../../../../src/sandbox/pool.js";
 
 const state: PoolState = { size: 8, ready: 3, waiting: 0, isFilling: false, isResting: false, cores: 4 };
 

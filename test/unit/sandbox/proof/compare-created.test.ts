@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { CreatedContainer } from "../../../../src/sandbox/docker/engine-types.js";
 import { createContainerBody } from "../../../../src/sandbox/plan/create-body.js";
 import type { SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
-import { compareCreated, requireAsRequested } from "../../../../src/sandbox/proof/compare-created.js";
+import { compareCreated, requireAsRequested } from "../../../../src/sandbox/proof/compare-authority.js";
 import { planFor } from "../plan/plan-fixture.js";
 
 const imageId = "sha256:1";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { OverlayLayers, SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
-import { compareOverlay } from "../../../../src/sandbox/proof/compare-overlay.js";
+import { compareOverlay } from "../../../../src/sandbox/proof/compare-mounts.js";
 import { parseReport } from "../../../../src/sandbox/proof/kernel-report.js";
 
 const overlay: OverlayLayers = {

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
+import { requireStatx } from "../../../../src/sandbox/connect-and-prove.js";
 import type { Kernel } from "../../../../src/sandbox/plan/plan.js";
 import { parseReport } from "../../../../src/sandbox/proof/kernel-report.js";
-import { requireStatx } from "../../../../src/sandbox/proof/require-statx.js";
 import { cannotLoadRunner, onRightKernel, WrongKernel } from "../../../../src/sandbox/proof/right-kernel.js";
 import { asBytes } from "./kernel-sections.js";
 

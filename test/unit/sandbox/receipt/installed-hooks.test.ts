@@ -2,8 +2,8 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { PlannedMount } from "../../../../src/sandbox/plan/plan.js";
-import { markInstalled } from "../../../../src/sandbox/receipt/installed-hooks.js";
-import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed/obeyed-names.js";
+import { markInstalled } from "../../../../src/sandbox/receipt/end-commands.js";
+import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed-names.js";
 import type { Finding } from "../../../../src/sandbox/receipt/receipt.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 

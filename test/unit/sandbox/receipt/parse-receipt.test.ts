@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed/obeyed-names.js";
-import { parseReceipt } from "../../../../src/sandbox/receipt/parse-receipt.js";
+import { parseReceipt } from "../../../../src/sandbox/receipt/end-commands.js";
+import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed-names.js";
 import { findingRecord, receiptResult } from "./receipt-records.js";
 
 const roots = ["/repo", "/other"];

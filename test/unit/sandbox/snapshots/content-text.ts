@@ -1,4 +1,4 @@
-import type { ContentPiece } from "../../../../src/sandbox/files/extents.js";
+import type { ContentPiece } from "../../../../src/sandbox/files/file-request.js";
 
 /** The data of a content without its holes, as text. */
 export async function contentText(pieces: AsyncIterable<ContentPiece>): Promise<string> {

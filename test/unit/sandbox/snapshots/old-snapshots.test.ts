@@ -3,10 +3,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
-import {
-  removeOldSnapshots,
-  removeUnfinishedContents,
-} from "../../../../src/sandbox/snapshots/old-snapshots.js";
+import { removeOldSnapshots, removeUnfinishedContents } from "../../../../src/sandbox/snapshots/rescued.js";
 import { createSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 
 const old = new Date("2026-01-02T03:04:05Z");

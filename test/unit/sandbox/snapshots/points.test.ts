@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
-import type { PointEntry } from "../../../../src/sandbox/snapshots/point-lines.js";
+import type { PointEntry } from "../../../../src/sandbox/snapshots/point-log.js";
 import {
   createSnapshot,
   describeSnapshot,
   openPointLog,
   openSnapshot,
 } from "../../../../src/sandbox/snapshots/snapshot-store.js";
-import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { someCuts } from "../../../support/cuts.js";
 
 let home = "";

@@ -17,7 +17,7 @@ import {
   removeSnapshot,
   removeUnfinishedSnapshots,
 } from "../../../../src/sandbox/snapshots/snapshot-store.js";
-import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-state.js";
+import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 
 let home = "";
 

@@ -3,7 +3,7 @@ import { BrigError } from "../../../../src/errors.js";
 import { openSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import { sandboxFrom } from "../../../../src/sandbox/sandbox.js";
 import { resolveSettings } from "../../../../src/sandbox/settings/resolve-settings.js";
-import { stopSandbox } from "../../../../src/sandbox/stopped/stopped-sandbox.js";
+import { stopSandbox } from "../../../../src/sandbox/stopped-sandbox.js";
 import { failure, playedPlace } from "../played-sandbox.js";
 
 const broken = new BrigError("no", { code: "engine.failed" });

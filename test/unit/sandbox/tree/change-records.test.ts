@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ChangeParser, isPathBelow } from "../../../../src/sandbox/tree/change-records.js";
-import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
+import { ChangeParser, isPathBelow, type TreeChange } from "../../../../src/sandbox/tree/tree-changes.js";
 import { changeRecord } from "../../../support/change-records.js";
 
 const added = changeRecord({

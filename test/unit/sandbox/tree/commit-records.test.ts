@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { COMMIT_RECORD_BYTES } from "../../../../src/sandbox/channel/protocol.js";
-import { encodeRecord, sortRecords, type TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
+import { encodeRecord, sortRecords, type TreeRecord } from "../../../../src/sandbox/tree/tree-commit.js";
 
 const remove = (path: string | Uint8Array): TreeRecord => ({ action: "remove", path, expects: "any" });
 const encoded = (record: TreeRecord) => encodeRecord({ ...record, path: Buffer.from(record.path) });

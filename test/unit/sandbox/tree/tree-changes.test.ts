@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
-import { leftOutOf, type ScanRequest, scanChanges } from "../../../../src/sandbox/tree/tree-changes.js";
-import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
+import {
+  leftOutOf,
+  type ScanRequest,
+  scanChanges,
+  type TreeChange,
+} from "../../../../src/sandbox/tree/tree-changes.js";
 import { changeRecord } from "../../../support/change-records.js";
 import { type PlayedAnswer, playedFiles, scanResult } from "../channel/played-files.js";
 

@@ -1,8 +1,15 @@
 import { describe, expect, it } from "vitest";
-import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
-import { encodeRecord, sortRecords } from "../../../../src/sandbox/tree/commit-records.js";
-import { isStage, makeStage, newStage, stagedPath } from "../../../../src/sandbox/tree/commit-stage.js";
-import { commitTree, recoverTree } from "../../../../src/sandbox/tree/tree-commit.js";
+import {
+  commitTree,
+  encodeRecord,
+  isStage,
+  makeStage,
+  newStage,
+  recoverTree,
+  sortRecords,
+  stagedPath,
+  type TreeRecord,
+} from "../../../../src/sandbox/tree/tree-commit.js";
 import { commitResult, type PlayedAnswer, playedFiles } from "../channel/played-files.js";
 
 const stage = { name: ".brig-stage-00ff", key: Buffer.alloc(32, 7) };

@@ -1,5 +1,5 @@
-import type { Calls } from "../../../../src/services/serve/http/calls.js";
 import { MemoryBudget } from "../../../../src/services/serve/http/memory-budget.js";
+import type { Calls } from "../../../../src/services/serve/http/response.js";
 import { type HttpLimits, serveHttp } from "../../../../src/services/serve/http/serve-http.js";
 
 export interface ServedCalls extends AsyncDisposable {

@@ -1,12 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
-import {
-  type Change,
-  compareTasks,
-  type TaskComparison,
-  type TaskScore,
-} from "../../compare/compare-tasks.js";
-import { mcnemar } from "../../statistics/mcnemar.js";
-import { meanDifference } from "../../statistics/mean-interval.js";
+import { type Change, compareTasks, type TaskComparison, type TaskScore } from "../../compare-tasks.js";
+import { mcnemar, meanDifference } from "../../statistics.js";
 import { noFilter } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
 import type { Navigation } from "../use-page-state.js";

@@ -1,7 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { type PassKind, passKinds } from "../../../runs/results/attempt-outcome.js";
-import { meanReward } from "../../statistics/mean-interval.js";
-import { passEstimates, type TaskPasses } from "../../statistics/pass-at-k.js";
+import { meanReward, passEstimates, type TaskPasses } from "../../statistics.js";
 import type { AttemptRow } from "../../view/view-model.js";
 import type { ShownRun } from "../sources/run-source.js";
 import { costText, countText, passText, shownEstimate } from "../wording.js";

@@ -2,12 +2,10 @@ import { posix } from "node:path";
 import { BrigError, isBrigError } from "../../../../errors.js";
 import type { ContainerChange, FileStat, FileType, Sandbox } from "../../../../sandbox/index.js";
 import { openedSandboxOf, streamTar } from "../../../../sandbox/index.js";
-import { closeOpenedDirectories } from "./opened-directories.js";
+import { makeExactly, type NewDirectory } from "../../place/make-directories.js";
 import type { Originals } from "./originals.js";
-import { isNamed } from "./settings.js";
 import { StandIns } from "./stand-ins.js";
-import { type SharedPlaces, type Treatment, treatmentOf } from "./treatment.js";
-import { withNumbersOf } from "./user-database.js";
+import { isNamed, type SharedPlaces, type Treatment, treatmentOf } from "./treatment.js";
 
 /** No work consists of so many, and each takes a while. */
 const MAX_PUT_BACK = 20_000;
@@ -294,3 +292,105 @@ const putBackUnread: ReadonlySet<Treatment> = new Set([
 
 /** Directories in which installing packages leaves so many files that one finding stands for all of them. */
 const groups = ["/var/lib/dpkg/info", "/var/lib/apt/lists", "/var/cache/apt/archives"];
+
+/**
+ * Returns /etc/passwd or /etc/group as it is now, but with the image's numbers for every user or group of the image.
+ * Entries that the agent has added stay.
+ */
+export function withNumbersOf(image: string, now: string): string {
+  const original = new Map(entriesOf(image).map((fields) => [fields[0], fields]));
+  const kept = entriesOf(now).map((fields) => {
+    const own = original.get(fields[0]);
+    original.delete(fields[0]);
+    return own === undefined ? fields : withNumbers(fields, own);
+  });
+  return [...kept, ...original.values()].map((fields) => `${fields.join(":")}\n`).join("");
+}
+
+/**
+ * The third field of a line is the number of the user or group. In passwd, the fourth is the number of the user's group.
+ * Root gets the image's whole line, because the tests use root's home and shell.
+ */
+function withNumbers(fields: readonly string[], own: readonly string[]): string[] {
+  const isRootUser = own.length > 4 && own[2] === "0";
+  if (isRootUser) return [...own];
+  const numbers = own.length > 4 ? [2, 3] : [2];
+  return fields.map((field, index) => (numbers.includes(index) ? (own[index] ?? field) : field));
+}
+
+/** The first line of a name is the one that counts. */
+function entriesOf(text: string): string[][] {
+  const names = new Set<string>();
+  return text
+    .split("\n")
+    .map((line) => line.split(":"))
+    .filter(([name = ""]) => name !== "" && !names.has(name) && names.add(name));
+}
+
+/** The root directory, and those of programs, libraries and settings. What is deeper in /etc may belong to services. */
+const ofSystem = /^\/(?:(?:usr|lib\d*|s?bin)(?:\/.*)?|etc)?$/;
+const WRITE_FOR_OTHERS = 0o022;
+const STICKY = 0o1000;
+const ROOT = { uid: 0, gid: 0 };
+/** The engine takes a while to say what a directory was. */
+const MAX_LOOKUPS = 200;
+
+/**
+ * Closes directories of the system that the agent has opened for other users than root: code of the agent that the tests
+ * run as such a user could otherwise put other programs, or other tests, in the place of those there. Resolves to the paths.
+ */
+async function closeOpenedDirectories(
+  sandbox: Sandbox,
+  { changes, originals }: { changes: readonly ContainerChange[]; originals: Originals },
+): Promise<string[]> {
+  const changed = changes.filter(({ kind, path }) => kind !== "deleted" && ofSystem.test(path));
+  const closed: NewDirectory[] = [];
+  let lookups = 0;
+  const hasOpenRoot = await closeRoot(sandbox);
+  for (const { path } of changed) {
+    const stat = await statOf(sandbox, path);
+    if (stat?.type !== "directory" || !isOpen(stat)) continue;
+    const isForAll = (stat.mode & 0o002) !== 0;
+    const original = isForAll || lookups++ >= MAX_LOOKUPS ? null : await originals.entry(path);
+    const wanted =
+      original?.kind === "directory"
+        ? { mode: original.mode & 0o7777, owner: { uid: original.uid, gid: original.gid } }
+        : { mode: stat.mode & 0o7777 & ~WRITE_FOR_OTHERS, owner: ROOT };
+    if (!isSame(stat, wanted)) closed.push({ path, ...wanted });
+  }
+  await makeExactly(sandbox, closed);
+  return [...(hasOpenRoot ? ["/"] : []), ...closed.map(({ path }) => path)];
+}
+
+/** The engine neither names the root directory nor changes it. The image's own program, which is put back by now, does. */
+async function closeRoot(sandbox: Sandbox): Promise<boolean> {
+  const before = await statOf(sandbox, "/");
+  if (before === null || !isOpen(before)) return false;
+  for (const argv of [
+    ["/bin/chown", "0:0", "/"],
+    ["/bin/chmod", "755", "/"],
+  ])
+    await sandbox.exec(argv, { cwd: "/", timeoutMs: 60_000 });
+  const after = await statOf(sandbox, "/");
+  if (after !== null && !isOpen(after)) return true;
+  throw new BrigError("the root directory is open to everybody, and cannot be closed", {
+    code: "file.failed",
+  });
+}
+
+function isOpen({ mode, uid }: FileStat): boolean {
+  return uid !== 0 || ((mode & WRITE_FOR_OTHERS) !== 0 && (mode & STICKY) === 0);
+}
+
+function isSame({ mode, uid, gid }: FileStat, wanted: Omit<NewDirectory, "path">): boolean {
+  return (mode & 0o7777) === wanted.mode && uid === wanted.owner.uid && gid === wanted.owner.gid;
+}
+
+async function statOf({ files }: Sandbox, path: string): Promise<FileStat | null> {
+  try {
+    return await files.stat(path, { followSymlinks: false });
+  } catch (error) {
+    if (isBrigError(error) && error.code.startsWith("file.")) return null;
+    throw error;
+  }
+}

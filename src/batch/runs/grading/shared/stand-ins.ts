@@ -2,9 +2,13 @@ import { posix } from "node:path";
 import { isBrigError } from "../../../../errors.js";
 import type { ContainerChange, FileStat, Sandbox } from "../../../../sandbox/index.js";
 import type { Originals } from "./originals.js";
-import { othersOfThatName } from "./search-path.js";
-import { isUsualModule, topModuleOf } from "./stand-in-modules.js";
-import { isProgramFile, type SharedPlaces } from "./treatment.js";
+import {
+  isProgramFile,
+  isUsualModule,
+  othersOfThatName,
+  type SharedPlaces,
+  topModuleOf,
+} from "./treatment.js";
 
 /** Programs of which tests that install something are the first to have one. */
 const OFTEN_INSTALLED =

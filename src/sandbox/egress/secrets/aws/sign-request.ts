@@ -1,5 +1,5 @@
 import { AwsV4Signer } from "aws4fetch";
-import type { SigningProblem } from "../../rules/signing-problem.js";
+import type { SigningProblem } from "../../rules/denial.js";
 import type { AwsSigning } from "./find-aws-placeholders.js";
 import type { BodyReading } from "./read-body.js";
 

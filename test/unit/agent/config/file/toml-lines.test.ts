@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { stringify } from "smol-toml";
 import { describe, expect, it } from "vitest";
-import { parseToml } from "../../../../../src/agent/config/file/toml-document.js";
-import { keyLines } from "../../../../../src/agent/config/file/toml-lines.js";
+import { keyLines, parseToml } from "../../../../../src/agent/config/toml-document.js";
 
 function lines(toml: string) {
   return Object.fromEntries(keyLines(toml));

@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   readWorkspaceFile,
   WORKSPACE_FILE_MAX_BYTES,
-} from "../../../../../src/agent/config/file/workspace-file.js";
+} from "../../../../../src/agent/config/workspace-file.js";
 
 let root = "";
 let workspace = "";

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { ProjectHosts } from "../../../../../src/agent/config/hosts/project-hosts.js";
+import { ProjectHosts } from "../../../../../src/agent/config/project-hosts.js";
 import { temporaryDirectory } from "../../../../support/sandbox.js";
 
 let folder = "";

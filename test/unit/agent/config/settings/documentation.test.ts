@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { describeType, notesOf, unwrapped } from "../../../../../src/agent/config/settings/schema-words.js";
-import { rules, serverRules } from "../../../../../src/agent/config/settings/tightening-rules.js";
+import { rules, serverRules } from "../../../../../src/agent/config/settings/workspace-settings.js";
+import { describeType, notesOf, unwrapped } from "../../../../../src/agent/config/wrong-value.js";
 import { type ConfigKey, configKeys } from "../../../../support/config-keys.js";
 
 const file = fileURLToPath(new URL("../../../../../docs/configuration.md", import.meta.url));

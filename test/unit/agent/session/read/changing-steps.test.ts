@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { changingSteps } from "../../../../../src/agent/session/read/changing-steps.js";
 import { readSessionLines } from "../../../../../src/agent/session/read/session-lines.js";
+import { changingSteps } from "../../../../../src/agent/session/read/session-steps.js";
 
 let folder = "";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPoint, WorkspaceReading } from "../../../../../src/agent/session/read/recorded-workspace.js";
+import { readPoint, WorkspaceReading } from "../../../../../src/agent/session/read/session-reader.js";
 
 type Written = [name: string, payload: Readonly<Record<string, unknown>>];
 

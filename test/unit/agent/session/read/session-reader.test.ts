@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isToolCall, type ResponseItem, textMessage } from "../../../../../src/agent/model/items.js";
-import { atifDocument } from "../../../../../src/agent/session/export/session-atif.js";
+import { atifDocument } from "../../../../../src/agent/session/export-atif.js";
 import { readSessionLines } from "../../../../../src/agent/session/read/session-lines.js";
 import { describeDamage, loadSession } from "../../../../../src/agent/session/read/session-reader.js";
 import { stepsOf } from "../../../../../src/agent/session/read/session-steps.js";

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { atifDocument } from "../../../../../src/agent/session/export/session-atif.js";
-import { forkSession } from "../../../../../src/agent/session/fork/session-fork.js";
+import { atifDocument } from "../../../../../src/agent/session/export-atif.js";
 import { readSessionLines } from "../../../../../src/agent/session/read/session-lines.js";
 import { loadSession } from "../../../../../src/agent/session/read/session-reader.js";
 import { type SessionStep, stepsOf } from "../../../../../src/agent/session/read/session-steps.js";
+import { forkSession } from "../../../../../src/agent/session/session-fork.js";
 
 const codexRollout = fileURLToPath(
   new URL("../../../../fixtures/rollouts/codex-0.169.jsonl", import.meta.url),

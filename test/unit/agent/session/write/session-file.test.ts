@@ -22,12 +22,12 @@ import { createScriptedClient } from "../../../../../src/agent/model/script/scri
 import { runAgent } from "../../../../../src/agent/run-agent.js";
 import {
   continueSessionFile,
+  lockSessionFile,
   newSessionFile,
   openSessionFile,
   type SessionLog,
   type SessionRecord,
 } from "../../../../../src/agent/session/write/session-file.js";
-import { lockSessionFile } from "../../../../../src/agent/session/write/session-lock.js";
 import { type CurrentProcess, holderOf, readCurrentProcess } from "../../../../../src/lib/file-lock.js";
 import { MemorySandbox } from "../../../../support/memory-sandbox.js";
 

@@ -4,10 +4,9 @@ import { buffer } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
 import { type Header, pack as packHostile } from "tar-stream";
 import { describe, expect, it } from "vitest";
-import { folderEntries, pack, treeEntries } from "../../../../../src/batch/queue/bundle/pack.js";
-import { unpack } from "../../../../../src/batch/queue/bundle/unpack.js";
-import { listTaskFiles } from "../../../../../src/batch/tasks/files/list-files.js";
-import { TaskNotes } from "../../../../../src/batch/tasks/notes/task-notes.js";
+import { folderEntries, pack, treeEntries, unpack } from "../../../../../src/batch/queue/bundle.js";
+import { listTaskFiles } from "../../../../../src/batch/tasks/files.js";
+import { TaskNotes } from "../../../../../src/batch/tasks/notes.js";
 import { temporaryFolder } from "../../../../support/batch-runs.js";
 
 const limits = { allowsLinks: false, maxBytes: 1_000_000 };

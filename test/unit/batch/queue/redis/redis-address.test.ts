@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readRedisAddress, shownAddress } from "../../../../../src/batch/queue/redis/redis-address.js";
+import { readRedisAddress, shownAddress } from "../../../../../src/batch/queue/redis.js";
 
 describe("the address of a Redis server", () => {
   it.each([

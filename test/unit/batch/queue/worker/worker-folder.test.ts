@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openWorkerFolder } from "../../../../../src/batch/queue/worker/worker-folder.js";
+import { openWorkerFolder } from "../../../../../src/batch/queue/worker/run-worker.js";
 import { readHostProcesses } from "../../../../../src/lib/owner.js";
 import { temporaryDirectory } from "../../../../support/sandbox.js";
 

@@ -1,7 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { Admission, requireRoom } from "../../../../../src/batch/runs/admission/admission.js";
-import type { Need, Shortage } from "../../../../../src/batch/runs/admission/decide.js";
-import type { Machine } from "../../../../../src/batch/runs/admission/machine.js";
+import {
+  Admission,
+  type Machine,
+  type Need,
+  requireRoom,
+  type Shortage,
+} from "../../../../../src/batch/runs/admission/admission.js";
 import { ManualClock, settle } from "../../../../support/manual-clock.js";
 
 const need = (memoryBytes: number): Need => ({ cpus: 1, memoryBytes, diskBytes: 0 });

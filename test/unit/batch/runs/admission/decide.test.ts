@@ -5,9 +5,9 @@ import {
   type Admitted,
   findExcess,
   findShortage,
+  type Machine,
   type Need,
-} from "../../../../../src/batch/runs/admission/decide.js";
-import type { Machine } from "../../../../../src/batch/runs/admission/machine.js";
+} from "../../../../../src/batch/runs/admission/admission.js";
 
 const rules: AdmissionRules = {
   maxAtOnce: 4,

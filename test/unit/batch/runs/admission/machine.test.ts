@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { release, totalmem } from "node:os";
 import { describe, expect, it } from "vitest";
-import { isLocal, measureMachine } from "../../../../../src/batch/runs/admission/machine.js";
+import { isLocal, measureMachine } from "../../../../../src/batch/runs/admission/admission.js";
 import type { Engine, EngineInfo } from "../../../../../src/sandbox/docker/engine-types.js";
 
 const total = Number(/^MemTotal:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "latin1"))?.[1]) * 1024;

@@ -3,7 +3,7 @@ import {
   ModelGate,
   type ModelOutcome,
   type ModelPause,
-} from "../../../../../src/batch/runs/admission/model-gate.js";
+} from "../../../../../src/batch/runs/admission/attempt-admission.js";
 import { ManualClock, settle } from "../../../../support/manual-clock.js";
 
 let clock: ManualClock;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ModelClient, TokenUsage } from "../../../../../src/agent/model/model-client.js";
-import { BudgetedModel, type CostOf } from "../../../../../src/batch/runs/agents/budgeted-model.js";
+import { BudgetedModel, type CostOf } from "../../../../../src/batch/runs/agents/model-agent.js";
 
 const request = { instructions: "", input: [], tools: [] };
 const used: TokenUsage = {

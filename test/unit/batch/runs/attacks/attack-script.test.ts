@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { attackLibrary } from "../../../../../src/batch/runs/attacks/attack-library.js";
-import { attackScript } from "../../../../../src/batch/runs/attacks/attack-script.js";
+import { attackScript } from "../../../../../src/batch/runs/attacks/plant-attack.js";
 
 /** Reads each script of its arguments, and runs none. One shell starts the others, which takes a tenth of the time. */
 const readEach = 'for script; do sh -n -c "$script" || echo "wrong: $script"; done';

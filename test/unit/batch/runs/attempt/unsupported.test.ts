@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { refuseUnsupported } from "../../../../../src/batch/runs/attempt/unsupported.js";
-import { networkScope } from "../../../../../src/batch/runs/place/network-scope.js";
+import { networkScope } from "../../../../../src/batch/runs/place/task-sandbox.js";
 import type { Task, TaskNetwork } from "../../../../../src/batch/tasks/task.js";
 import { ownAddresses } from "../../../../../src/sandbox/egress/dial.js";
 import { gradableTask } from "../../../../support/played-runs.js";

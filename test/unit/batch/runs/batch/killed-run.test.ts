@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it } from "vitest";
-import { randomNumbers } from "../../../../../src/lib/random/random-numbers.js";
+import { randomNumbers } from "../../../../../src/lib/random-numbers.js";
 import { temporaryFolder } from "../../../../support/batch-runs.js";
 import { compiledFixture } from "../../../../support/compiled-fixture.js";
 

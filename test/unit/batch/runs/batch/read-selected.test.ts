@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ReadSelectedOptions, readSelected } from "../../../../../src/batch/runs/batch/read-selected.js";
+import { type ReadSelectedOptions, readSelected } from "../../../../../src/batch/runs/batch/select-tasks.js";
 import { directoryWith, type Files } from "../../../../support/task-directories.js";
 
 function task(name: string, toml = "schema_version = '1.4'", dockerfile = "FROM debian:12\n"): Files {

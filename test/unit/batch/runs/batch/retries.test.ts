@@ -4,7 +4,7 @@ import {
   retryPolicy,
   retryWaitMs,
   workOfNextTry,
-} from "../../../../../src/batch/runs/batch/retries.js";
+} from "../../../../../src/batch/runs/batch/batch-settings.js";
 import { engineGone, infrastructure, playedResult } from "../../../../support/played-attempts.js";
 
 const tryOf = (failure = engineGone) => ({

@@ -2,7 +2,7 @@ import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/pro
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { BatchEvent } from "../../../../../src/batch/runs/batch/batch-events.js";
-import { retryPolicy } from "../../../../../src/batch/runs/batch/retries.js";
+import { retryPolicy } from "../../../../../src/batch/runs/batch/batch-settings.js";
 import { type BatchOptions, runAttempts } from "../../../../../src/batch/runs/batch/run-batch.js";
 import { batchOptions, temporaryFolder } from "../../../../support/batch-runs.js";
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { selectTasks } from "../../../../../src/batch/runs/batch/select-tasks.js";
-import { randomNumbers, shuffled } from "../../../../../src/lib/random/random-numbers.js";
+import { randomNumbers, shuffled } from "../../../../../src/lib/random-numbers.js";
 import { playedTask, playedTasks } from "../../../../support/played-attempts.js";
 
 const tasks = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changedPaths, isUnnamed } from "../../../../../src/batch/runs/changes/changed-paths.js";
+import { changedPaths, isUnnamed } from "../../../../../src/batch/runs/changes.js";
 
 const added = (path: string) => ({ kind: "added", path }) as const;
 

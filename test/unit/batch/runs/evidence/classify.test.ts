@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { classifyFailure } from "../../../../../src/batch/runs/evidence/classify.js";
-import type { Facts } from "../../../../../src/batch/runs/evidence/facts.js";
-import { parseMemoryKill } from "../../../../../src/batch/runs/evidence/kernel-log.js";
-import { UnhealthyContainer } from "../../../../../src/batch/runs/place/healthcheck.js";
+import { classifyFailure, type Facts, parseMemoryKill } from "../../../../../src/batch/runs/evidence.js";
+import { UnhealthyContainer } from "../../../../../src/batch/runs/place/prepare-environment.js";
 import { BrigError, type ErrorCode, type GoneReason } from "../../../../../src/errors.js";
 
 const id = "c0ffee".padEnd(64, "0");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mainReward, parseRewards } from "../../../../../src/batch/runs/grading/parse-rewards.js";
+import { mainReward, parseRewards } from "../../../../../src/batch/runs/grading/rewards.js";
 
 const json = (text: string) => parseRewards({ json: text, text: null });
 const plain = (text: string) => parseRewards({ json: null, text });

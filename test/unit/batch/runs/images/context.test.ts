@@ -19,12 +19,12 @@ import { buffer, text } from "node:stream/consumers";
 import { execa } from "execa";
 import { extract } from "tar-stream";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { hashContext, packContext } from "../../../../../src/batch/runs/images/context/context-files.js";
 import {
   type ContextLimits,
   defaultContextLimits,
   walkContext,
-} from "../../../../../src/batch/runs/images/context/walk-context.js";
+} from "../../../../../src/batch/runs/images/build-context.js";
+import { hashContext, packContext } from "../../../../../src/batch/runs/images/build-plan.js";
 
 let directory: string;
 const at = (path: string) => join(directory, path);

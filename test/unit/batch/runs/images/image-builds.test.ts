@@ -8,7 +8,7 @@ import { openTaskImages } from "../../../../../src/batch/runs/images/open-task-i
 import { BrigError } from "../../../../../src/errors.js";
 import type { BuildOptions } from "../../../../../src/sandbox/docker/build-options.js";
 import type { Engine, ImageSummary } from "../../../../../src/sandbox/docker/engine-types.js";
-import { homeId } from "../../../../../src/sandbox/images/marks/home-label.js";
+import { homeId } from "../../../../../src/sandbox/images/toolbox-volume.js";
 
 let directory: string;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DiskShare, storedLayers } from "../../../../../src/batch/runs/images/janitor/stored-layers.js";
+import { DiskShare, storedLayers } from "../../../../../src/batch/runs/images/task-image-store.js";
 import type { ImageLayer } from "../../../../../src/sandbox/docker/engine-types.js";
 
 const layer = (createdBy: string, bytes: number, createdAt = 1): ImageLayer => ({

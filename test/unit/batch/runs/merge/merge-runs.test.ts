@@ -1,7 +1,7 @@
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readRun } from "../../../../../src/batch/runs/batch/read-run.js";
+import { readRun } from "../../../../../src/batch/runs/batch/run-store.js";
 import { mergeRuns } from "../../../../../src/batch/runs/merge/merge-runs.js";
 import { temporaryFolder } from "../../../../support/batch-runs.js";
 import { engineGone, playedSettings } from "../../../../support/played-attempts.js";

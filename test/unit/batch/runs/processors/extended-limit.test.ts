@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { timeAllowed } from "../../../../../src/batch/runs/processors/extended-limit.js";
+import { timeAllowed } from "../../../../../src/batch/runs/processors.js";
 
 it("a time limit is extended only by the share that was asked for", () => {
   expect(timeAllowed(60)).toEqual({ limitMs: 60_000, maxExtensionMs: 0 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lostTimeMs } from "../../../../../src/batch/runs/processors/lost-time.js";
-import type { ProcessorTimes } from "../../../../../src/batch/runs/processors/processor-times.js";
+import { lostTimeMs, type ProcessorTimes } from "../../../../../src/batch/runs/processors.js";
 
 const start: ProcessorTimes = { atMs: 0, usedMs: 0, waitedMs: 0, machineMs: 0, processors: 2 };
 

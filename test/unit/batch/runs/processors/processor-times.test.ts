@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { parsePressure, parseStat } from "../../../../../src/batch/runs/processors/processor-times.js";
+import { parsePressure, parseStat } from "../../../../../src/batch/runs/processors.js";
 
 describe("what the kernel says about processors", () => {
   it("is read of this machine", () => {

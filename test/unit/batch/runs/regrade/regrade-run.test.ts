@@ -1,10 +1,9 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readRun } from "../../../../../src/batch/runs/batch/read-run.js";
-import type { AttemptOrder } from "../../../../../src/batch/runs/batch/run-batch.js";
-import { runAttempts } from "../../../../../src/batch/runs/batch/run-batch.js";
-import { type RegradeOptions, regradeRun } from "../../../../../src/batch/runs/regrade/regrade-run.js";
+import { type AttemptOrder, runAttempts } from "../../../../../src/batch/runs/batch/run-batch.js";
+import { readRun } from "../../../../../src/batch/runs/batch/run-store.js";
+import { type RegradeOptions, regradeRun } from "../../../../../src/batch/runs/regrade.js";
 import type { AttemptFailure } from "../../../../../src/batch/runs/results/attempt-result.js";
 import { batchOptions, temporaryFolder } from "../../../../support/batch-runs.js";
 import { infrastructure, playedResult, playedRunner } from "../../../../support/played-attempts.js";

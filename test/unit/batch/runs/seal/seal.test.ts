@@ -3,10 +3,10 @@ import { cp, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } 
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { signed } from "../../../../../src/batch/runs/seal/envelope.js";
+import { hashRun } from "../../../../../src/batch/runs/seal/described-run.js";
 import { newKey, publicPem, readPrivateKey, readPublicKey } from "../../../../../src/batch/runs/seal/keys.js";
-import { hashRun } from "../../../../../src/batch/runs/seal/run-tree.js";
 import { sealRun } from "../../../../../src/batch/runs/seal/seal-run.js";
+import { signed } from "../../../../../src/batch/runs/seal/statement.js";
 import { verifySeal } from "../../../../../src/batch/runs/seal/verify-seal.js";
 import { temporaryFolder } from "../../../../support/batch-runs.js";
 import { runs } from "../../../../support/fuzz.js";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { interpolated } from "../../../../../src/batch/tasks/compose/interpolate.js";
+import { interpolated } from "../../../../../src/batch/tasks/compose.js";
 import { readHarborTask } from "../../../../../src/batch/tasks/harbor/read-task.js";
 import { faultsOf, harborDirectory, readToml } from "../harbor/harbor-files.js";
 

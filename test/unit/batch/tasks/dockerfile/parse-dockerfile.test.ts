@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { parseDockerfile, replaceBases } from "../../../../../src/batch/tasks/dockerfile/parse-dockerfile.js";
-import { isPlatformOf, platformValues } from "../../../../../src/batch/tasks/dockerfile/platforms.js";
+import {
+  isPlatformOf,
+  parseDockerfile,
+  platformValues,
+  replaceBases,
+} from "../../../../../src/batch/tasks/dockerfile.js";
 
 const basesOf = (text: string, buildArgs: Record<string, string> = {}) =>
   parseDockerfile(text, buildArgs).bases.map(({ reference }) => reference);

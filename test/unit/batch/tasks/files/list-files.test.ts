@@ -2,9 +2,13 @@ import { chmod, mkdir, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { describe, expect, it } from "vitest";
-import { partsOf, taskChecksums } from "../../../../../src/batch/tasks/files/checksum.js";
-import { type ListOptions, listTaskFiles } from "../../../../../src/batch/tasks/files/list-files.js";
-import { TaskNotes } from "../../../../../src/batch/tasks/notes/task-notes.js";
+import {
+  type ListOptions,
+  listTaskFiles,
+  partsOf,
+  taskChecksums,
+} from "../../../../../src/batch/tasks/files.js";
+import { TaskNotes } from "../../../../../src/batch/tasks/notes.js";
 import type { TaskPart } from "../../../../../src/batch/tasks/task.js";
 import { directoryWith, type Files, writeFiles } from "../../../../support/task-directories.js";
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { stringify } from "smol-toml";
 import { expect, it } from "vitest";
 import { readHarborTask } from "../../../../../src/batch/tasks/harbor/read-task.js";
-import { faultsError } from "../../../../../src/batch/tasks/notes/fault-text.js";
+import { faultsError } from "../../../../../src/batch/tasks/notes.js";
 import { runs } from "../../../../support/fuzz.js";
 import { harborDirectory } from "./harbor-files.js";
 

@@ -1,7 +1,7 @@
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { initTask } from "../../../../../src/batch/tasks/init/init-task.js";
+import { initTask } from "../../../../../src/batch/tasks/init-task.js";
 import { lintTasks } from "../../../../../src/batch/tasks/lint/lint-tasks.js";
 import { readTasks } from "../../../../../src/batch/tasks/read-tasks.js";
 import { directoryWith } from "../../../../support/task-directories.js";

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { invalidReasons } from "../../../../../src/batch/tasks/parsers/grade.js";
-import { gradeSweBench, type SweBenchCheck } from "../../../../../src/batch/tasks/parsers/grade-swe-bench.js";
+import {
+  gradeSweBench,
+  invalidReasons,
+  type SweBenchCheck,
+} from "../../../../../src/batch/tasks/parsers/grade.js";
 
 const START = ">>>>> Start Test Output";
 const END = ">>>>> End Test Output";

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { gradeParsedOutput } from "../../../../../src/batch/tasks/parsers/grade-parsed-output.js";
-import { gradeSweBench } from "../../../../../src/batch/tasks/parsers/grade-swe-bench.js";
+import { gradeParsedOutput, gradeSweBench } from "../../../../../src/batch/tasks/parsers/grade.js";
 import { parseTestLog, testLogParsers } from "../../../../../src/batch/tasks/parsers/parse-test-log.js";
 import { repetitions } from "../../../../support/fuzz.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { gradeParsedOutput } from "../../../../../src/batch/tasks/parsers/grade-parsed-output.js";
+import { gradeParsedOutput } from "../../../../../src/batch/tasks/parsers/grade.js";
 import { parsed } from "../../../../support/parsed-test-log.js";
 
 const heading = "=========================== short test summary info ============================";

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { examineTasks } from "../../../../../src/batch/tasks/read-tasks.js";
 import type { Task } from "../../../../../src/batch/tasks/task.js";
-import { readTerminalBenchTask } from "../../../../../src/batch/tasks/terminal-bench/read-task.js";
+import { readTerminalBenchTask } from "../../../../../src/batch/tasks/terminal-bench.js";
 import { directoryWith, type Files, writeFiles } from "../../../../support/task-directories.js";
 
 /** In the style of the published ones. */

@@ -2,12 +2,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../../../../src/package-root.js";
-import { allAttempts, attemptGroups } from "../../../../../src/sandbox/attack/attempts/all-attempts.js";
-import {
-  type Attempt,
-  controlSucceeded,
-  isRefused,
-} from "../../../../../src/sandbox/attack/attempts/attempt.js";
+import { type Attempt, controlSucceeded, isRefused } from "../../../../../src/sandbox/attack/attempt.js";
+import { allAttempts, attemptGroups } from "../../../../../src/sandbox/attack/attempts.js";
 
 /**
  * For each attempt: its assertion, every answer that is a refusal, who makes the control and what it answers, the settings that

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { allAttempts } from "../../../../../src/sandbox/attack/attempts/all-attempts.js";
-import { permissionFor } from "../../../../../src/sandbox/attack/attempts/permissions.js";
+import { permissionFor } from "../../../../../src/sandbox/attack/attempt.js";
+import { allAttempts } from "../../../../../src/sandbox/attack/attempts.js";
 import { loadPolicy } from "../../../../../src/sandbox/policy/load-policy.js";
 
 async function permittedBy(mode: string): Promise<string[]> {

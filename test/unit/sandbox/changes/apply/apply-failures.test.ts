@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../../src/errors.js";
-import { undoApply } from "../../../../../src/sandbox/changes/apply/apply-changes.js";
-import { undoLeftApplies } from "../../../../../src/sandbox/changes/apply/left-applies.js";
+import { undoApply } from "../../../../../src/sandbox/changes/apply.js";
+import { undoLeftApplies } from "../../../../../src/sandbox/changes/apply-records.js";
 import { FrameType } from "../../../../../src/sandbox/channel/protocol.js";
 import type { PlayedRequest } from "../../channel/played-files.js";
 import { added, type PlayedTree, playedTree } from "../../overlay/played-tree.js";

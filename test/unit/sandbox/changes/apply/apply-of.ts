@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type ApplyRequest, applyChanges } from "../../../../../src/sandbox/changes/apply/apply-changes.js";
+import { type ApplyRequest, applyChanges } from "../../../../../src/sandbox/changes/apply.js";
 import { LiveChanges } from "../../../../../src/sandbox/changes/live-changes.js";
 import type { ApplyResult } from "../../../../../src/sandbox/changes/workspace-change.js";
 import { type PlayedTree, playedTree } from "../../overlay/played-tree.js";

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { noteApply, unfinishedApplies } from "../../../../../src/sandbox/changes/apply/apply-records.js";
+import { noteApply, unfinishedApplies } from "../../../../../src/sandbox/changes/apply-records.js";
 import { recordOfKilled } from "./killed-apply.js";
 
 function newHome(): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fillFork, readParent } from "../../../../../src/sandbox/changes/fork/make-fork.js";
+import { fillFork, readParent } from "../../../../../src/sandbox/changes/fork.js";
 import { LiveChanges } from "../../../../../src/sandbox/changes/live-changes.js";
 import { added, deleted, playedTree, recordsIn } from "../../overlay/played-tree.js";
 import { copyState } from "./copy-state.js";

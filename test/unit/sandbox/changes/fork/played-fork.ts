@@ -1,8 +1,7 @@
-import type { Fork } from "../../../../../src/sandbox/changes/fork/since-fork.js";
+import type { Fork } from "../../../../../src/sandbox/changes/fork.js";
 import { LiveChanges } from "../../../../../src/sandbox/changes/live-changes.js";
-import { keyOf } from "../../../../../src/sandbox/changes/path-key.js";
-import type { SeenChange } from "../../../../../src/sandbox/changes/seen-change.js";
-import type { FileStamp } from "../../../../../src/sandbox/tree/tree-state.js";
+import { keyOf, type SeenChange } from "../../../../../src/sandbox/changes/workspace-change.js";
+import type { FileStamp } from "../../../../../src/sandbox/tree/tree-changes.js";
 import { type PlayedTree, playedTree } from "../../overlay/played-tree.js";
 
 export interface PlayedFork {

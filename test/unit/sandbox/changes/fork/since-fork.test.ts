@@ -4,8 +4,8 @@ import {
   isSameState,
   stateAtFork,
   statesOf,
-} from "../../../../../src/sandbox/changes/fork/since-fork.js";
-import type { SeenChange } from "../../../../../src/sandbox/changes/seen-change.js";
+} from "../../../../../src/sandbox/changes/fork.js";
+import type { SeenChange } from "../../../../../src/sandbox/changes/workspace-change.js";
 import { added, deleted, entry, modified, presentState, same } from "../../overlay/played-tree.js";
 import { type PlayedFork, playedFork } from "./played-fork.js";
 

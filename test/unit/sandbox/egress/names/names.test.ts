@@ -5,8 +5,8 @@ import { type Answer, decode, encode } from "dns-packet";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NAME_SERVER } from "../../../../../src/sandbox/egress/addresses.js";
-import { answerQuery } from "../../../../../src/sandbox/egress/names/name-server.js";
-import { answerStream } from "../../../../../src/sandbox/egress/names/stream-queries.js";
+import { answerQuery } from "../../../../../src/sandbox/egress/name-server.js";
+import { answerStream } from "../../../../../src/sandbox/egress/open-egress.js";
 import { dialTo, egressPlace, eventually, tcpServer } from "../../../../support/egress-place.js";
 
 describe("names inside a sandbox", () => {

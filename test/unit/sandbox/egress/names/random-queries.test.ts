@@ -1,7 +1,7 @@
 import { type Answer, decode, encode } from "dns-packet";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { answerQuery, type NameAnswer } from "../../../../../src/sandbox/egress/names/name-server.js";
+import { answerQuery, type NameAnswer } from "../../../../../src/sandbox/egress/name-server.js";
 import { nearly, runs } from "../../../../support/fuzz.js";
 
 const EDNS = { type: "OPT", name: ".", udpPayloadSize: 4096, flags: 0, options: [] } as const;

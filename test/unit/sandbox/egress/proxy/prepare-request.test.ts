@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Inspection, type InspectionOptions } from "../../../../../src/sandbox/egress/inspection.js";
-import { readUpstream } from "../../../../../src/sandbox/egress/upstream/read-upstream.js";
+import { readUpstream } from "../../../../../src/sandbox/egress/read-upstream.js";
 import { companyProxy } from "../../../../support/company-proxy.js";
 import { egressPlace, eventually } from "../../../../support/egress-place.js";
 import { HOST, inspectedPlace, PLACEHOLDER, SECRET, tunnel } from "../../../../support/inspected-place.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { allowingRules, describeRule } from "../../../../../src/sandbox/egress/requests/decide-request.js";
-import { readRequest } from "../../../../../src/sandbox/egress/requests/read-request.js";
+import { allowingRules, describeRule } from "../../../../../src/sandbox/egress/inspection.js";
+import { readRequest } from "../../../../../src/sandbox/egress/read-request.js";
 
 const host = "api.test";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { maskIn, maskStream } from "../../../../../src/sandbox/egress/secrets/mask.js";
+import { maskIn, maskStream } from "../../../../../src/sandbox/egress/secrets/answer-mask.js";
 import { SecretMask } from "../../../../../src/sandbox/egress/secrets/secret-mask.js";
-import { SpelledTexts } from "../../../../../src/sandbox/egress/secrets/spelled/spelled-texts.js";
+import { SpelledTexts } from "../../../../../src/sandbox/egress/secrets/spelled.js";
 
 const SECRET = `k+y/"with=odd&<signs>'tok`;
 const texts = new SpelledTexts([SECRET]);

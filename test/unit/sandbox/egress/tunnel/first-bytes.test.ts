@@ -3,8 +3,7 @@ import { createServer } from "node:net";
 import { connect } from "node:tls";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { readClientHello } from "../../../../../src/sandbox/egress/tunnel/client-hello.js";
-import { judgeFirstBytes } from "../../../../../src/sandbox/egress/tunnel/first-bytes.js";
+import { judgeFirstBytes, readClientHello } from "../../../../../src/sandbox/egress/tunnel.js";
 
 const target = { kind: "name", name: "a.example" } as const;
 const address = { kind: "address", address: "192.0.2.1" } as const;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { connect as connectTls, createServer as createTlsServer } from "node:tls";
 import { describe, expect, it } from "vitest";
-import { reset } from "../../../../../src/sandbox/egress/tunnel/join.js";
+import { reset } from "../../../../../src/sandbox/egress/join.js";
 import { dialTo, eventually, tcpServer } from "../../../../support/egress-place.js";
 import { selfSigned } from "../../../../support/self-signed.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../../src/sandbox/egress/attempt.js";
-import { DenialNotes } from "../../../../../src/sandbox/network/egress/denial-notes.js";
+import { DenialNotes } from "../../../../../src/sandbox/network/egress/sandbox-egress.js";
 
 interface Given {
   host?: string;

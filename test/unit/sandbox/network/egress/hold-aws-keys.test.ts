@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { readEnvironment } from "../../../../../src/lib/env.js";
 import type { AwsCredentials } from "../../../../../src/sandbox/egress/secrets/aws/aws-keys.js";
-import { holdAwsKeys } from "../../../../../src/sandbox/network/egress/hold-aws-keys.js";
-import type { AwsKeysRule } from "../../../../../src/sandbox/policy/egress/aws-keys-schema.js";
+import { holdAwsKeys } from "../../../../../src/sandbox/network/egress/read-egress.js";
+import type { AwsKeysRule } from "../../../../../src/sandbox/policy/egress-schema.js";
 import { failure } from "../../played-sandbox.js";
 
 const ID = "AKIAIOSFODNN7EXAMPLE";

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { BrigError } from "../../../../../src/errors.js";
-import type { EgressSettings } from "../../../../../src/sandbox/policy/egress/egress-schema.js";
+import type { EgressSettings } from "../../../../../src/sandbox/policy/egress-schema.js";
 import { failure } from "../../played-sandbox.js";
 import { asks, egressPlace, execAsking } from "./played-egress.js";
 import { decodeSpawn, PlayedImage } from "./trust/played-image.js";

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { ExitKind, FileOperation, FrameType } from "../../../../../src/sandbox/channel/protocol.js";
 import type { EgressAttempt } from "../../../../../src/sandbox/egress/attempt.js";
-import { encodeAddress } from "../../../../../src/sandbox/network/address.js";
+import { encodeAddress } from "../../../../../src/sandbox/network/sandbox-network.js";
 import { openSandbox } from "../../../../../src/sandbox/open-sandbox.js";
 import { type Sandbox, sandboxFrom } from "../../../../../src/sandbox/sandbox.js";
 import type { SandboxOptions } from "../../../../../src/sandbox/sandbox-options.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readEnvironment } from "../../../../../src/lib/env.js";
 import { readEgress } from "../../../../../src/sandbox/network/egress/read-egress.js";
-import type { EgressSettings } from "../../../../../src/sandbox/policy/egress/egress-schema.js";
+import type { EgressSettings } from "../../../../../src/sandbox/policy/egress-schema.js";
 
 const VALUE = "sk-a-real-one-0123456789";
 let folder = "";

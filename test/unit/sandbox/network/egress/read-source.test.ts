@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readEnvironment } from "../../../../../src/lib/env.js";
-import { readSource, readText } from "../../../../../src/sandbox/network/egress/read-source.js";
+import { readSource, readText } from "../../../../../src/sandbox/network/egress/read-egress.js";
 
 let home: string;
 beforeEach(async () => {

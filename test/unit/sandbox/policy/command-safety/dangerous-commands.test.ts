@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
-import { looksDangerous } from "../../../../../src/sandbox/policy/command-safety/dangerous-commands.js";
+import { looksDangerous, riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
 import { repetitions, runs } from "../../../../support/fuzz.js";
 
 describe("looks dangerous", () => {

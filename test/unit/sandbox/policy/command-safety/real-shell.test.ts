@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { splitPlainScript } from "../../../../../src/sandbox/policy/command-safety/plain-script.js";
-import { isKnownSafe } from "../../../../../src/sandbox/policy/command-safety/safe-commands.js";
+import { isKnownSafe } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
+import { splitPlainScript } from "../../../../../src/sandbox/policy/command-safety/shell-script.js";
 import { runs } from "../../../../support/fuzz.js";
 
 /**

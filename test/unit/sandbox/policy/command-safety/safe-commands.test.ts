@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
-import { isKnownSafe } from "../../../../../src/sandbox/policy/command-safety/safe-commands.js";
+import { isKnownSafe, riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
 
 const looking =
   "cat cd cut echo expr false grep head id ls nl numfmt paste pwd rev seq stat tac tail tr true uname wc which whoami";

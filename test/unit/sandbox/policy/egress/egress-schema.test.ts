@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { egressOptionSchema, egressSchema } from "../../../../../src/sandbox/policy/egress/egress-schema.js";
+import { egressOptionSchema, egressSchema } from "../../../../../src/sandbox/policy/egress-schema.js";
 
 const secret = { hosts: ["api.test"], env: "KEY" };
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { normalPattern } from "../../../../../src/sandbox/policy/hosts/host-pattern.js";
-import { HOST_PRESETS } from "../../../../../src/sandbox/policy/hosts/host-presets.js";
+import { HOST_PRESETS, normalPattern } from "../../../../../src/sandbox/policy/hosts.js";
 import { coversHost } from "../../../../../src/sandbox/policy/network.js";
 
 describe("an entry of an allow-list", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RECEIPT_RECORDS_MAX, RECEIPT_RULES_MAX } from "../../../../../src/sandbox/channel/protocol.js";
-import { isTelling, obeyedNames, whoObeys } from "../../../../../src/sandbox/receipt/obeyed/obeyed-names.js";
+import { isTelling, obeyedNames, whoObeys } from "../../../../../src/sandbox/receipt/obeyed-names.js";
 
 const paths = [
   ...["proj.code-workspace", ".zed/tasks.json", ".zed/settings.json", ".gemini/settings.json", ".hg/hgrc"],

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isLong, jsonPieces } from "../../../../../src/services/serve/http/json-pieces.js";
+import { isLong, jsonPieces } from "../../../../../src/services/serve/http/response.js";
 
 const long = 64 * 1024 + 1;
 

@@ -3,10 +3,14 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import type { BrigError } from "../../../../../src/errors.js";
 import type { Sandbox } from "../../../../../src/sandbox/sandbox.js";
-import type { Answer, Calls } from "../../../../../src/services/serve/http/calls.js";
 import { MemoryBudget } from "../../../../../src/services/serve/http/memory-budget.js";
-import { execBuffered, execStreamed } from "../../../../../src/services/serve/sandboxes/exec-calls.js";
-import { listEntries, readFile } from "../../../../../src/services/serve/sandboxes/file-calls.js";
+import type { Answer, Calls } from "../../../../../src/services/serve/http/response.js";
+import {
+  execBuffered,
+  execStreamed,
+  listEntries,
+  readFile,
+} from "../../../../../src/services/serve/sandboxes/sandbox-calls.js";
 import type { InUse } from "../../../../../src/services/serve/sandboxes/served-sandbox.js";
 import { serveCalls } from "../http-fixture.js";
 

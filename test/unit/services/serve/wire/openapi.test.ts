@@ -1,6 +1,6 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, it } from "vitest";
-import type { Answer, Calls } from "../../../../../src/services/serve/http/calls.js";
+import type { Answer, Calls } from "../../../../../src/services/serve/http/response.js";
 import { openApiDescription } from "../../../../../src/services/serve/wire/openapi.js";
 import { type RouteName, routes } from "../../../../../src/services/serve/wire/routes.js";
 import { serveCalls } from "../http-fixture.js";

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { KeptWork } from "../../../../../../src/batch/runs/grading/confirm/kept-work.js";
+import { KeptWork } from "../../../../../../src/batch/runs/grading/kept-work.js";
 import { temporaryDirectory } from "../../../../../support/sandbox.js";
 
 const containerOf = (archives: Readonly<Record<string, number>>) => ({

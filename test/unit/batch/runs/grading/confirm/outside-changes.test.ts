@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  changesOutside,
-  groupsOf,
-} from "../../../../../../src/batch/runs/grading/confirm/outside-changes.js";
+import { changesOutside, groupsOf } from "../../../../../../src/batch/runs/grading/confirm-pass.js";
 import type { ContainerChange } from "../../../../../../src/sandbox/docker/engine-types.js";
 
 const changes = (...given: [ContainerChange["kind"], string][]): ContainerChange[] =>

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallestSet } from "../../../../../../src/batch/runs/grading/confirm/smallest-set.js";
+import { smallestSet } from "../../../../../../src/batch/runs/grading/confirm-pass.js";
 
 const items = (count: number) => Array.from({ length: count }, (_, index) => index);
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { isNamed } from "../../../../../../src/batch/runs/grading/shared/settings.js";
+import { withNumbersOf } from "../../../../../../src/batch/runs/grading/shared/neutralise.js";
 import {
+  isNamed,
   treatmentOf,
   trustedDirectories,
 } from "../../../../../../src/batch/runs/grading/shared/treatment.js";
-import { withNumbersOf } from "../../../../../../src/batch/runs/grading/shared/user-database.js";
 
 const places = {
   cwd: "/app",

@@ -5,7 +5,7 @@ import {
   readIfThere,
   searchPath,
   unlessFailed,
-} from "../../../../../../src/sandbox/network/egress/trust/image-files.js";
+} from "../../../../../../src/sandbox/network/egress/trust.js";
 import { failure } from "../../../played-sandbox.js";
 import { type ImageEntry, playedImage } from "./played-image.js";
 

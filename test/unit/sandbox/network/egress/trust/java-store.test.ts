@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  authoritiesOfJava,
-  findJava,
-} from "../../../../../../src/sandbox/network/egress/trust/java-store.js";
-import { writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust/key-store.js";
+import { authoritiesOfJava, findJava } from "../../../../../../src/sandbox/network/egress/trust.js";
+import { writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust-key-store.js";
 import { type ImageEntry, playedImage } from "./played-image.js";
 
 const EACCES = 13;

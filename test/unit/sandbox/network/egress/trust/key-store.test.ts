@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readKeyStore, writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust/key-store.js";
+import { readKeyStore, writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust-key-store.js";
 
 const certificates = [Buffer.from("one"), Buffer.alloc(70_000, 2), Buffer.alloc(0)];
 

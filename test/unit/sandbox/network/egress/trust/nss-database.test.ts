@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../../../src/errors.js";
 import { MkdirFlag } from "../../../../../../src/sandbox/channel/protocol.js";
-import { trustInNss } from "../../../../../../src/sandbox/network/egress/trust/nss-database.js";
+import { trustInNss } from "../../../../../../src/sandbox/network/egress/trust.js";
 import type { SandboxPlan } from "../../../../../../src/sandbox/plan/plan.js";
 import { failure } from "../../../played-sandbox.js";
 import { type ImageEntry, playedImage } from "./played-image.js";

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { describe, expect, it } from "vitest";
-import { readKeyStore, writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust/key-store.js";
-import { trustInside } from "../../../../../../src/sandbox/network/egress/trust/trust-inside.js";
+import { trustInside } from "../../../../../../src/sandbox/network/egress/trust.js";
+import { readKeyStore, writeKeyStore } from "../../../../../../src/sandbox/network/egress/trust-key-store.js";
 import { failure } from "../../../played-sandbox.js";
 import { type ImageEntry, playedImage } from "./played-image.js";
 

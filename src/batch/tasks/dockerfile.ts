@@ -1,0 +1,350 @@
+export interface Dockerfile {
+  /** Uses of images that it does not build itself, in order; an image may occur several times. */
+  bases: readonly BaseUse[];
+  /** Features that only BuildKit has: with the classic builder they fail. */
+  buildKitFeatures: readonly BuildKitFeature[];
+  platforms: readonly PlatformUse[];
+  /** Arguments about the platform that it declares without a value. Only BuildKit gives them one by itself. */
+  platformArguments: readonly string[];
+}
+
+/** A `FROM`, or a `COPY --from`, of an image. */
+export interface BaseUse {
+  /** Reference of the image, with variables replaced. */
+  reference: string;
+  instruction: Instruction;
+}
+
+/** A `FROM` that asks for a platform other than that of the engine. */
+interface PlatformUse {
+  /** Number of the line, from 1. */
+  line: number;
+  /** Platform such as `linux/arm64`, with variables replaced. */
+  platform: string;
+}
+
+/** Reads a Dockerfile as far as brig needs it. What is wrong with it, the engine says when it builds. */
+export function parseDockerfile(text: string, buildArgs: Readonly<Record<string, string>>): Dockerfile {
+  const instructions = readInstructions(text.split("\n"));
+  return {
+    bases: findBases(instructions, buildArgs),
+    buildKitFeatures: instructions.flatMap(buildKitFeaturesOf),
+    platforms: findPlatforms(instructions, buildArgs),
+    platformArguments: findPlatformArguments(instructions),
+  };
+}
+
+/**
+ * Replaces images by others, and leaves out platforms given by variables, which the classic builder does not know; the
+ * numbers of lines stay the same.
+ */
+export function replaceBases(
+  text: string,
+  bases: readonly BaseUse[],
+  replacementOf: (reference: string) => string,
+): string {
+  const lines = text.split("\n");
+  for (const { reference, instruction } of bases) {
+    const replacement = replacementOf(reference);
+    if (replacement === reference && !variablePlatform.test(instruction.text)) continue;
+    const { firstLine, lastLine } = instruction;
+    const changed =
+      instruction.name === "FROM"
+        ? `FROM ${replaceImage(instruction.text, replacement)}`
+        : `${instruction.name} ${instruction.text.replace(copySource, () => `--from=${replacement}`)}`;
+    lines.splice(firstLine, lastLine - firstLine + 1, changed, ...emptyLines(lastLine - firstLine));
+  }
+  return lines.join("\n");
+}
+
+const variablePlatform = /(?<!\S)--platform=\S*\$\S*\s*/i;
+
+const copySource = /(?<!\S)--from=\S+/i;
+
+function emptyLines(count: number): string[] {
+  return Array.from({ length: count }, () => "");
+}
+
+function replaceImage(text: string, replacement: string): string {
+  const words = text.replace(variablePlatform, "").split(/\s+/);
+  const at = words.findIndex((word) => !word.startsWith("--"));
+  return words.with(at, replacement).join(" ");
+}
+
+function findBases(
+  instructions: readonly Instruction[],
+  buildArgs: Readonly<Record<string, string>>,
+): BaseUse[] {
+  const bases: BaseUse[] = [];
+  const variables = new Map<string, string>();
+  const stages = new Set<string>();
+  for (const instruction of instructions) {
+    const { name, text } = instruction;
+    if (name === "ARG" && stages.size === 0) declare(text, { variables, buildArgs });
+    const written = name === "FROM" ? imageOf(text) : name === "COPY" ? copiedFrom(text) : null;
+    if (written === null) continue;
+    const reference = name === "FROM" ? expandVariables(written, variables) : written;
+    const isStage = stages.has(reference.toLowerCase()) || (name === "COPY" && /^\d+$/.test(reference));
+    if (!isStage && reference !== "scratch" && reference !== "") bases.push({ reference, instruction });
+    if (name === "FROM") stages.add(stageName(text) ?? `stage ${stages.size}`);
+  }
+  return bases;
+}
+
+function findPlatforms(
+  instructions: readonly Instruction[],
+  buildArgs: Readonly<Record<string, string>>,
+): PlatformUse[] {
+  const variables = new Map<string, string>();
+  const platforms: PlatformUse[] = [];
+  let isAboveStages = true;
+  for (const { name, text, firstLine } of instructions) {
+    if (name === "ARG" && isAboveStages) declare(text, { variables, buildArgs });
+    if (name !== "FROM") continue;
+    isAboveStages = false;
+    const [, written] = /^(?:--\S+\s+)*?--platform=(\S+)/i.exec(text) ?? [];
+    if (written === undefined || isNativePlatform(written)) continue;
+    platforms.push({ line: firstLine + 1, platform: expandVariables(written, variables) });
+  }
+  return platforms;
+}
+
+function findPlatformArguments(instructions: readonly Instruction[]): string[] {
+  const declared = instructions.filter(({ name }) => name === "ARG").flatMap(({ text }) => text.split(/\s+/));
+  return predefinedArguments.filter((name) => declared.includes(name));
+}
+
+/** Only the variables above the first stage count in a `FROM`. */
+function declare(text: string, { variables, buildArgs }: Declarations): void {
+  for (const [, name = "", doubleQuoted, singleQuoted, plain] of text.matchAll(declaration)) {
+    const fallback = doubleQuoted ?? plain;
+    const value =
+      (Object.hasOwn(buildArgs, name) ? buildArgs[name] : undefined) ??
+      singleQuoted ??
+      (fallback === undefined ? undefined : expandVariables(fallback, variables));
+    if (value !== undefined) variables.set(name, value);
+  }
+}
+
+interface Declarations {
+  variables: Map<string, string>;
+  buildArgs: Readonly<Record<string, string>>;
+}
+
+const declaration = /([A-Za-z_]\w*)(?:=(?:"([^"]*)"|'([^']*)'|(\S*)))?(?=\s|$)/g;
+
+function imageOf(text: string): string {
+  return text.split(/\s+/).find((word) => !word.startsWith("--")) ?? "";
+}
+
+function stageName(text: string): string | null {
+  return /\sas\s+(\S+)\s*$/i.exec(text)?.[1]?.toLowerCase() ?? null;
+}
+
+function copiedFrom(text: string): string | null {
+  return copySource.exec(text)?.[0].slice("--from=".length) ?? null;
+}
+
+/** One instruction of a Dockerfile. */
+interface Instruction {
+  /** Name in capital letters: "FROM". */
+  name: string;
+  /** The rest, with continued lines joined. */
+  text: string;
+  /** Numbers of its first and its last line, from 0; a heredoc belongs to it. */
+  firstLine: number;
+  lastLine: number;
+  hasHeredoc: boolean;
+}
+
+/** Splits a Dockerfile into its instructions. Comments, empty lines and the contents of heredocs are left out. */
+function readInstructions(lines: readonly string[]): Instruction[] {
+  const continuation = escapeOf(lines);
+  const instructions: Instruction[] = [];
+  for (let at = 0; at < lines.length; ) {
+    if (isBlank(lines[at] ?? "")) {
+      at += 1;
+      continue;
+    }
+    const instruction = readInstruction(lines, at, continuation);
+    instructions.push(instruction);
+    at = instruction.lastLine + 1;
+  }
+  return instructions;
+}
+
+function readInstruction(lines: readonly string[], firstLine: number, continuation: string): Instruction {
+  const parts: string[] = [];
+  let lastLine = firstLine;
+  for (let at = firstLine; at < lines.length; at++) {
+    const line = lines[at] ?? "";
+    // Comments and empty lines inside an instruction do not end it.
+    if (at > firstLine && isBlank(line)) continue;
+    lastLine = at;
+    const trimmed = line.trimEnd();
+    if (!trimmed.endsWith(continuation)) {
+      parts.push(trimmed);
+      break;
+    }
+    parts.push(trimmed.slice(0, -1));
+  }
+  const whole = parts.join("").trim();
+  const [name = ""] = whole.split(/\s/, 1);
+  const text = whole.slice(name.length).trim();
+  const heredocEnd = endOfHeredocs(lines, lastLine, text);
+  return {
+    name: name.toUpperCase(),
+    text,
+    firstLine,
+    lastLine: heredocEnd ?? lastLine,
+    hasHeredoc: heredocEnd !== null,
+  };
+}
+
+function isBlank(line: string): boolean {
+  return /^\s*(?:#|$)/.test(line);
+}
+
+/** The directive `# escape=` only counts above everything else. */
+function escapeOf(lines: readonly string[]): string {
+  for (const line of lines) {
+    const directive = /^#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line.replace(/^\uFEFF/, ""));
+    if (directive === null) break;
+    if (directive[1]?.toLowerCase() === "escape") return directive[2] === "`" ? "`" : "\\";
+  }
+  return "\\";
+}
+
+const heredoc = /^\d*<<(-?)(["']?)([A-Za-z_][\w.]*)\2$/;
+
+/** The line that ends the last heredoc, or null if there is none. */
+function endOfHeredocs(lines: readonly string[], lastLine: number, text: string): number | null {
+  let end: number | null = null;
+  for (const word of text.split(/\s+/)) {
+    const [, dash, , delimiter] = heredoc.exec(word) ?? [];
+    if (delimiter === undefined) continue;
+    const from: number = (end ?? lastLine) + 1;
+    const found = lines.findIndex(
+      (line, index) =>
+        index >= from && (dash === "" ? line : line.replace(/^\t+/, "")).replace(/\r$/, "") === delimiter,
+    );
+    if (found === -1) break;
+    end = found;
+  }
+  return end;
+}
+
+/** Arguments that BuildKit defines in every Dockerfile. */
+const predefinedArguments = [
+  "TARGETPLATFORM",
+  "TARGETOS",
+  "TARGETARCH",
+  "TARGETVARIANT",
+  "BUILDPLATFORM",
+  "BUILDOS",
+  "BUILDARCH",
+  "BUILDVARIANT",
+] as const;
+
+/** The values of these arguments for an engine, which builds for its own platform only. */
+export function platformValues(names: readonly string[], arch: string): Record<string, string> {
+  const values = { PLATFORM: `linux/${arch}`, OS: "linux", ARCH: arch, VARIANT: "" };
+  return Object.fromEntries(
+    Object.entries(values)
+      .flatMap(([name, value]) => [`TARGET${name}`, `BUILD${name}`].map((full) => [full, value] as const))
+      .filter(([name]) => names.includes(name)),
+  );
+}
+
+/** `$BUILDPLATFORM` and `$TARGETPLATFORM` are the engine's own. */
+function isNativePlatform(written: string): boolean {
+  return /^(?:\$(?:BUILD|TARGET)PLATFORM|\$\{(?:BUILD|TARGET)PLATFORM\})$/.test(written);
+}
+
+const otherNames: Readonly<Record<string, string>> = { x86_64: "amd64", "x86-64": "amd64", aarch64: "arm64" };
+
+/** Whether a platform such as `linux/arm64/v8`, `arm64` or `linux` is that of an engine with this architecture. */
+export function isPlatformOf(platform: string, arch: string): boolean {
+  const [first = "", second] = platform.toLowerCase().split("/");
+  if (second === undefined && first === "linux") return true;
+  const wanted = second ?? first;
+  return (second === undefined || first === "linux") && (otherNames[wanted] ?? wanted) === arch;
+}
+
+const use = /\\([\s\S])|\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-+])([^}]*))?\})/g;
+
+/**
+ * Replaces `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME:+alternative}` as a Dockerfile's builder does. Unknown
+ * variables are empty.
+ */
+function expandVariables(text: string, variables: ReadonlyMap<string, string>): string {
+  return text.replace(
+    use,
+    (_, escaped, plain, braced, operator: string | undefined, word: string | undefined) => {
+      if (escaped !== undefined) return escaped;
+      const value = variables.get(plain ?? braced);
+      const isSet = operator?.startsWith(":") ? value !== undefined && value !== "" : value !== undefined;
+      if (operator?.endsWith("-") && !isSet) return expandVariables(word ?? "", variables);
+      if (operator?.endsWith("+")) return isSet ? expandVariables(word ?? "", variables) : "";
+      return value ?? "";
+    },
+  );
+}
+
+export interface BuildKitFeature {
+  /** Number of the line, from 1. */
+  line: number;
+  name: string;
+}
+
+const flags: Readonly<Record<string, RegExp>> = {
+  RUN: /^--(?:mount|network|security|device)\b/,
+  COPY: /^--(?:link|chmod|parents|exclude)\b/,
+  ADD: /^--(?:link|chmod|checksum|keep-git-dir|exclude|unpack)\b/,
+  HEALTHCHECK: /^--start-interval\b/,
+};
+
+/** Instructions in which the builder replaces variables. In a shell they are the shell's own. */
+const replacesVariables = /^(?:ADD|ARG|COPY|ENV|EXPOSE|FROM|LABEL|STOPSIGNAL|USER|VOLUME|WORKDIR)$/;
+const patternInVariable = /(?<!\\)\$\{\w+(?:#|%|\/)/;
+const gitSource = /^(?:git@|git:\/\/|https?:\/\/\S+\.git(?:#|$))/;
+
+/** Parts of an instruction that the engine's classic builder refuses, or misunderstands. */
+function buildKitFeaturesOf({ name, text, hasHeredoc, firstLine }: Instruction): BuildKitFeature[] {
+  const words = text.split(/\s+/);
+  const firstOther = words.findIndex((word) => !word.startsWith("--"));
+  const ownFlags = words.slice(0, firstOther === -1 ? words.length : firstOther);
+  const names = [
+    ...ownFlags
+      .filter((word) => flags[name]?.test(word) ?? false)
+      .map((word) => `${name} ${word.replace(/=.*/, "")}`),
+    ...(hasHeredoc ? [`a heredoc in ${name}`] : []),
+    ...(replacesVariables.test(name) && patternInVariable.test(text)
+      ? [`a pattern in \${…} in ${name}`]
+      : []),
+    ...(name === "ADD" && words.some((word) => gitSource.test(word)) ? ["a git repository in ADD"] : []),
+  ];
+  return names.map((one) => ({ line: firstLine + 1, name: one }));
+}
+
+/** A Dockerfile with another instruction below each `FROM`. */
+export interface ExtendedDockerfile {
+  text: string;
+  /** The number that a line of the text had before, both from 1. */
+  originalLine(line: number): number;
+}
+
+/** Takes an empty line or a comment's where one follows, so that the numbers of most lines stay the same. */
+export function addBelowStages(text: string, instruction: string): ExtendedDockerfile {
+  const lines = text.split("\n");
+  const added: number[] = [];
+  for (const { name, lastLine } of readInstructions(lines).toReversed()) {
+    if (name !== "FROM") continue;
+    const next = lastLine + 1;
+    const isFree = /^\s*(?:#|$)/.test(lines[next] ?? "x");
+    lines.splice(next, isFree ? 1 : 0, instruction);
+    if (!isFree) added.push(next + 1);
+  }
+  const before = (line: number) => added.toReversed().filter((at, index) => at + index < line).length;
+  return { text: lines.join("\n"), originalLine: (line) => line - before(line) };
+}

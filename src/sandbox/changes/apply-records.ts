@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { readTextFile } from "../../lib/bounded-file.js";
+import { errnoOf } from "../../lib/errno.js";
+import { makeDirectorySync } from "../../lib/files/make-directory.js";
+import {
+  nullable,
+  positiveInteger,
+  readOrNull,
+  type Shaped,
+  strictObject,
+  string,
+  stringLike,
+} from "../../lib/json/json-shape.js";
+import { parseJson } from "../../lib/json/parse-json.js";
+import { ownerOf, ownerState, readHostProcesses } from "../../lib/owner.js";
+import { BASE_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
+import { type CommitStage, recoverTree } from "../tree/tree-commit.js";
+
+/** The record of a running apply. If its process is gone, the apply was cut off. */
+const recordShape = strictObject({
+  workspace: stringLike(/^\//),
+  stage: stringLike(/^\.brig-stage-[0-9a-f]+$/),
+  /** The key of the stage, in hex. */
+  key: stringLike(/^[0-9a-f]{64}$/),
+  owner: strictObject({
+    pid: positiveInteger,
+    startedAt: nullable(string),
+    bootId: nullable(string),
+    host: string,
+  }),
+});
+
+type ApplyRecord = Shaped<typeof recordShape>;
+
+/** An apply whose process was killed. */
+export interface UnfinishedApply {
+  workspace: string;
+  stage: CommitStage;
+  /** Removes the record. Call it once the apply is undone. */
+  forget(): void;
+}
+
+const RECORD_MAX_BYTES = 64 * 1024;
+
+/**
+ * Records an apply, before it writes to the workspace, so that it can be undone even if brig and the
+ * container are both killed. Returns a function that removes the record. Throws the file system's own errors.
+ */
+export async function noteApply(
+  brigHome: string,
+  { workspace, stage }: { workspace: string; stage: CommitStage },
+): Promise<() => void> {
+  const record: ApplyRecord = {
+    workspace,
+    stage: stage.name,
+    key: stage.key.toString("hex"),
+    owner: await ownerOf(process.pid, await readHostProcesses(hostname())),
+  };
+  const directory = directoryIn(brigHome);
+  makeDirectorySync(directory, { mode: 0o700 });
+  const file = join(directory, `${randomUUID()}.json`);
+  writeFileSync(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+  return () => rmSync(file, { force: true });
+}
+
+/** Returns the applies whose process is certainly gone: all of them, or those to one workspace. */
+export async function unfinishedApplies(brigHome: string, workspace?: string): Promise<UnfinishedApply[]> {
+  const names = namesIn(directoryIn(brigHome)).filter((one) => one.endsWith(".json"));
+  if (names.length === 0) return [];
+  const processes = await readHostProcesses(hostname());
+  const found: UnfinishedApply[] = [];
+  for (const name of names) {
+    const file = join(directoryIn(brigHome), name);
+    const read = await readTextFile(file, RECORD_MAX_BYTES);
+    const record = read.kind === "text" ? readOrNull(recordShape, parseJson(read.text)) : null;
+    if (record === null || (workspace !== undefined && record.workspace !== workspace)) continue;
+    if ((await ownerState(record.owner, processes)) !== "gone") continue;
+    const stage = { name: record.stage, key: Buffer.from(record.key, "hex") };
+    found.push({ workspace: record.workspace, stage, forget: () => rmSync(file, { force: true }) });
+  }
+  return found;
+}
+
+function directoryIn(brigHome: string): string {
+  return join(brigHome, "applies");
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/**
+ * Undoes the applies to the tree's workspace whose process was killed, so that no directory with new contents stays in
+ * it. Errors: those of a start, `file.*`.
+ */
+export async function undoLeftApplies(tree: WorkspaceTree, brigHome: string): Promise<void> {
+  const left = await unfinishedApplies(brigHome, tree.workspace);
+  if (left.length === 0) return;
+  const applier = await tree.openApplier();
+  try {
+    for (const { stage, forget } of left) {
+      await recoverTree(applier.context, { target: BASE_PATH, stage });
+      forget();
+    }
+  } finally {
+    await applier.close();
+  }
+}

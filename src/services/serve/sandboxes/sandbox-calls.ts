@@ -1,0 +1,192 @@
+import { posix } from "node:path";
+import type { z } from "zod";
+import { AnySignal } from "../../../lib/time/any-signal.js";
+import type { ExecOptions, ExecResult } from "../../../sandbox/index.js";
+import { INITIAL_CREDIT } from "../../../sandbox/index.js";
+import type { MemoryShare } from "../http/memory-budget.js";
+import { type Answer, errorLine } from "../http/response.js";
+import {
+  type EntryList,
+  type ExecLine,
+  type execSchema,
+  type execStreamSchema,
+  MAX_ENTRIES,
+  MAX_FILE_BYTES,
+  type RemoteExecRecord,
+  type readFileSchema,
+  type removeFileSchema,
+  type writeFileSchema,
+} from "../wire/schemas.js";
+import type { InUse } from "./served-sandbox.js";
+
+type Command = z.output<typeof execStreamSchema>;
+
+/** Its outputs, and both in order of arrival. */
+const KEPT_OUTPUTS = 3;
+/** What a command sends before it waits, as it comes and as base64 in a line, twice over while that is written. */
+const STREAM_BYTES = 4 * INITIAL_CREDIT;
+
+/**
+ * Runs a command to its end. Errors: those of `sandbox.exec`; a refusal with 429, before the command begins, if there
+ * is no memory for as much output as is to be kept.
+ */
+export async function execBuffered(
+  request: z.output<typeof execSchema>,
+  inUse: InUse,
+  memory: MemoryShare,
+): Promise<RemoteExecRecord> {
+  const { argv, encoding = "utf8", maxOutputBytes } = request;
+  const before = memory.takenBytes;
+  const textLength = encoding === "utf8" ? 1 : 4 / 3;
+  memory.take(Math.ceil(KEPT_OUTPUTS * maxOutputBytes * textLength));
+  const options = { ...execOptions(request, inUse), maxOutputBytes };
+  const ended =
+    encoding === "utf8"
+      ? await inUse.sandbox.exec(argv, options)
+      : textOutputs(await inUse.sandbox.exec(argv, { ...options, encoding: "buffer" }));
+  const { usage: _usage, causes, ...answer } = ended;
+  memory.giveBackTo(before + answer.stdout.length + answer.stderr.length + answer.output.length);
+  return { ...answer, causes: [...causes] };
+}
+
+/**
+ * Runs a command whose output is sent as it comes. It waits while the client does not read, and is ended when the
+ * client goes. Error: a refusal with 429 if there is no memory for what is on the way.
+ */
+export function execStreamed(
+  request: Command,
+  use: (run: (inUse: InUse) => Promise<void>) => Promise<void>,
+  memory: MemoryShare,
+): Answer {
+  memory.take(STREAM_BYTES);
+  return {
+    kind: "lines",
+    async run(send) {
+      const output = (type: "stdout" | "stderr") => async (chunk: Uint8Array) =>
+        await send({ type, data: Buffer.from(chunk).toString("base64") } satisfies ExecLine);
+      try {
+        await use(async (inUse) => {
+          const ended = await inUse.sandbox.exec(request.argv, {
+            ...execOptions(request, inUse),
+            maxOutputBytes: 0,
+            onStdout: output("stdout"),
+            onStderr: output("stderr"),
+          });
+          await send(exitLine(ended));
+        });
+      } catch (error) {
+        await send(errorLine(error));
+      }
+    },
+  };
+}
+
+function exitLine(ended: ExecResult): ExecLine {
+  const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, causes } = ended;
+  return {
+    type: "exit",
+    exitCode,
+    signal,
+    durationMs,
+    timedOut,
+    outOfMemory,
+    treeEnded,
+    causes: [...causes],
+  };
+}
+
+function execOptions(request: Command, { cwd, env, signal }: InUse): ExecOptions {
+  const { timeoutMs, stdin, stdinEncoding, endsTree } = request;
+  const own = Object.entries(request.env ?? {}).map(([name, value]) => [name, value ?? undefined]);
+  return {
+    cwd: request.cwd ?? cwd,
+    env: { ...env, ...Object.fromEntries(own) },
+    timeoutMs,
+    stdin: stdin === undefined ? undefined : Buffer.from(stdin, stdinEncoding ?? "utf8"),
+    endsTree,
+    signal,
+  };
+}
+
+function textOutputs<Result extends { stdout: Buffer; stderr: Buffer; output: Buffer }>(result: Result) {
+  const text = (bytes: Buffer) => bytes.toString("base64");
+  return { ...result, stdout: text(result.stdout), stderr: text(result.stderr), output: text(result.output) };
+}
+
+/** What is read is for a moment both in pieces and whole. */
+const READ_COPIES = 2;
+/** Of one entry of a directory: its name, its bytes in base64, and what is around them. */
+const ENTRY_BYTES = 1024;
+
+/**
+ * Errors: `file.*`; `file.too-large` for more than one answer may have; a refusal with 429 if there is no memory for
+ * what would be read.
+ */
+export async function readFile(
+  { path, offset = 0, length }: z.output<typeof readFileSchema>,
+  { sandbox, signal }: InUse,
+  memory: MemoryShare,
+): Promise<Uint8Array> {
+  const { sizeBytes } = await sandbox.files.stat(path, { followSymlinks: true, signal });
+  // A file of the kernel's has any size, and says 0.
+  const leftBytes = sizeBytes === 0 ? MAX_FILE_BYTES : Math.max(0, sizeBytes - offset);
+  const wantedBytes = Math.min(length ?? MAX_FILE_BYTES, MAX_FILE_BYTES, leftBytes);
+  memory.take(READ_COPIES * wantedBytes);
+  const bytes =
+    length === undefined
+      ? await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal })
+      : await sandbox.files.read(path, { offsetBytes: offset, lengthBytes: length, signal });
+  memory.giveBackTo(bytes.length);
+  // It has grown meanwhile.
+  memory.take(Math.max(0, bytes.length - memory.takenBytes));
+  return bytes;
+}
+
+/** Errors: `file.*`. */
+export async function writeFile(
+  { path, mode, parents, data }: z.output<typeof writeFileSchema> & { data: Uint8Array },
+  { sandbox, signal }: InUse,
+): Promise<void> {
+  if (parents === "true") await sandbox.files.mkdir(posix.dirname(path), { recursive: true, signal });
+  await sandbox.files.write(path, data, {
+    signal,
+    ...(mode !== undefined && { mode: Number.parseInt(mode, 8) }),
+  });
+}
+
+/** Errors: `file.*`. */
+export async function removeFile(
+  { path, recursive, force }: z.output<typeof removeFileSchema>,
+  { sandbox, signal }: InUse,
+): Promise<void> {
+  await sandbox.files.remove(path, { recursive: recursive === "true", force: force === "true", signal });
+}
+
+/** A directory may have any number of entries, so only so many are listed. Errors: `file.*`; a refusal with 429. */
+export async function listEntries(
+  path: string,
+  { sandbox, signal }: InUse,
+  memory: MemoryShare,
+): Promise<EntryList> {
+  const entries: EntryList["entries"] = [];
+  let truncated = false;
+  const enough = new AbortController();
+  using either = new AnySignal([signal, enough.signal]);
+  try {
+    await sandbox.files.list(path, {
+      signal: either.signal,
+      onEntries(more) {
+        const room = MAX_ENTRIES - entries.length;
+        memory.take(Math.min(room, more.length) * ENTRY_BYTES);
+        for (const { name, nameBytes, type } of more.slice(0, room))
+          entries.push({ name, nameBase64: Buffer.from(nameBytes).toString("base64"), type });
+        if (more.length <= room) return;
+        truncated = true;
+        enough.abort();
+      },
+    });
+  } catch (error) {
+    if (!truncated || signal.aborted) throw error;
+  }
+  return { entries, truncated };
+}
