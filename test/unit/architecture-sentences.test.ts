@@ -20,7 +20,7 @@ const allowed: Record<string, { why: string; readings: readonly string[] }> = {
     why: "the parser of arguments names an unknown option or command only in its text",
     readings: ["/'([^']*)'/.exec(message)"],
   },
-  "agent/config/file/toml-document.ts": {
+  "agent/config/toml-document.ts": {
     why: "what the parser of TOML says",
     readings: ['cause.message.replace(/^Invalid TOML document: /, "").split("\\n")'],
   },
@@ -52,11 +52,11 @@ const allowed: Record<string, { why: string; readings: readonly string[] }> = {
     why: "what the runtime says, which the engine hands on without a code",
     readings: [`error.message.includes(\`failed to load \${TOOLBOX_PATH}/runner: permission denied\`)`],
   },
-  "batch/tasks/plain/row-lines.ts": {
+  "batch/tasks/plain.ts": {
     why: "what the parsers of YAML and of CSV say",
     readings: ["message.split(/ at line |\\n/)"],
   },
-  "batch/tasks/values/parse-text.ts": {
+  "batch/tasks/parse-text.ts": {
     why: "what the parsers of TOML and of YAML say",
     readings: [
       'error.message.replace(/^Invalid TOML document: /, "").split("\\n")',

@@ -24,7 +24,7 @@ describe("through a door", () => {
     [
       "values and types come from their files",
       'import { createPool, Sandbox as Box } from "../sandbox/index.js";',
-      'import { createPool } from "../sandbox/pool/pool.js"; import { Sandbox as Box } from "../sandbox/sandbox.js";',
+      'import { createPool } from "../sandbox/pool.js"; import { Sandbox as Box } from "../sandbox/sandbox.js";',
     ],
     [
       "types stay types",
@@ -39,17 +39,17 @@ describe("through a door", () => {
     [
       "what is loaded later from two files is loaded from both at once",
       'const { createPool, connectEngine } = await import("../sandbox/index.js");',
-      'const [{ createPool }, { connectEngine }] = await Promise.all([import("../sandbox/pool/pool.js"), import("../sandbox/docker/connect.js")]);',
+      'const [{ createPool }, { connectEngine }] = await Promise.all([import("../sandbox/pool.js"), import("../sandbox/docker/connect.js")]);',
     ],
     [
       "one of several that are loaded together may be behind a door",
       'const [{ createPool, connectEngine }, { render }] = await Promise.all([import("../sandbox/index.js"), import("./render.js")]);',
-      'const [{ createPool }, { connectEngine }, { render }] = await Promise.all([import("../sandbox/pool/pool.js"), import("../sandbox/docker/connect.js"), import("./render.js")]);',
+      'const [{ createPool }, { connectEngine }, { render }] = await Promise.all([import("../sandbox/pool.js"), import("../sandbox/docker/connect.js"), import("./render.js")]);',
     ],
     [
       "a member of what is loaded is loaded from its file",
       'return (await import("../sandbox/index.js")).createPool;',
-      'return (await import("../sandbox/pool/pool.js")).createPool;',
+      'return (await import("../sandbox/pool.js")).createPool;',
     ],
     [
       "an index that is no door stays",
