@@ -179,7 +179,7 @@ const separateScreen = {
   resolveId: { filter: { id: /^\.\/screen\.mjs$/ }, handler: (id) => ({ id, external: true }) },
 };
 
-/** "hidden" leaves out the comments that name the source maps, because these are not in the package. */
+/** "hidden" leaves out the comments that name the source maps: those of the command line are not in the package. */
 const output = { format: "esm", minify: true, sourcemap: "hidden" };
 
 const cli = join(dist, "cli");
@@ -209,7 +209,7 @@ await build({
   output: { ...output, dir: cli, entryFileNames: "[name].mjs", chunkFileNames: "chunk-[hash].mjs" },
 });
 await writeFile(join(cli, "package.json"), '{ "type": "commonjs" }\n');
-const { engines } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+const { engines, exports: exported } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
 const launcher = (await readFile(join(root, "scripts/bundle/launcher.cjs"), "utf8")).replace(
   "LEAST_NODE",
   engines.node.match(/\d+/g).join(", "),
@@ -225,11 +225,23 @@ await writeCodeCache(
   chunks.filter(({ name }) => compiledChunks.includes(name)).map(({ fileName }) => fileName),
 );
 
-await rm(join(dist, "library"), { recursive: true, force: true });
+const libraryEntries = Object.values(exported).map(({ default: file }) =>
+  file.slice("./dist/".length, -".js".length),
+);
+// An entry that only exports from a chunk gets no source map, and the compiler's own would not fit.
+const outdated = ["library", ...libraryEntries.map((name) => `${name}.js.map`)];
+await Promise.all(outdated.map((path) => rm(join(dist, path), { recursive: true, force: true })));
 await build({
   ...common,
-  input: { index: "src/index.ts" },
-  output: { ...output, dir: dist, chunkFileNames: "library/chunk-[hash].js" },
+  input: Object.fromEntries(libraryEntries.map((name) => [name, `src/${name}.ts`])),
+  output: {
+    ...output,
+    dir: dist,
+    chunkFileNames: "library/chunk-[hash].js",
+    // In the package, for stack traces of programs that run with --enable-source-maps. They need the places only, not the sources.
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+  },
 });
 
 await writeFile(join(dist, "view-page.json"), JSON.stringify(await compileViewPage(root, licences)));

@@ -30,6 +30,7 @@ async function newestChange() {
     src,
     ...entries.map((path) => join(src, path)),
     join(root, "tsconfig.json"),
+    join(root, "package.json"),
     join(root, "scripts", "bundle.mjs"),
     ...["code-cache.js", "launcher.cjs", "licences.js", "view-page.js"].map((name) =>
       join(root, "scripts", "bundle", name),

@@ -3,10 +3,13 @@ const heartbeatMs = 10_000;
 
 export class Progress {
   #stream;
+  #name;
   #step = null;
 
-  constructor(stream) {
+  /** `name` is the script's, at the begin of each line. */
+  constructor(stream, name = "setup") {
     this.#stream = stream;
+    this.#name = name;
   }
 
   /** Runs a step and shows its title. `run` gets a function to call with each line of the step's output. */
@@ -16,7 +19,7 @@ export class Progress {
       const result = await run((line) => this.#show(line));
       const seconds = ((Date.now() - this.#step.startedAt) / 1000).toFixed(1);
       this.stop();
-      this.#stream.write(`setup: ${title}: done in ${seconds} s\n`);
+      this.#stream.write(`${this.#name}: ${title}: done in ${seconds} s\n`);
       return result;
     } finally {
       this.stop();
@@ -34,7 +37,7 @@ export class Progress {
     const timer = setInterval(() => this.#beat(), this.#stream.isTTY ? 1000 : heartbeatMs);
     this.#step = { title, startedAt: Date.now(), lastLine: "", timer };
     if (this.#stream.isTTY) this.#redraw();
-    else this.#stream.write(`setup: ${title}\n`);
+    else this.#stream.write(`${this.#name}: ${title}\n`);
   }
 
   #show(line) {
@@ -45,7 +48,7 @@ export class Progress {
 
   #beat() {
     if (this.#stream.isTTY) this.#redraw();
-    else this.#stream.write(`setup:   ${this.#text()}\n`);
+    else this.#stream.write(`${this.#name}:   ${this.#text()}\n`);
   }
 
   #redraw() {

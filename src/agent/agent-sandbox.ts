@@ -43,7 +43,7 @@ export interface AgentSandbox extends ToolSandbox {
 export type ForkedSandbox = AgentSandbox & ForkedTree;
 
 /** A sandbox that works on a copy of another one's workspace. Paths are relative to the workspace. */
-export interface ForkedTree {
+interface ForkedTree {
   /** Finds the changes made since it was forked. */
   changesSinceFork(options: ForkedPathOptions): Promise<ForkedChanges>;
   /**
@@ -54,14 +54,14 @@ export interface ForkedTree {
 }
 
 /** The options of a call about the changes of a fork. */
-export interface ForkedPathOptions {
+interface ForkedPathOptions {
   /** Default: all. */
   paths?: readonly string[] | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /** Changes in a forked workspace. */
-export interface ForkedChanges {
+interface ForkedChanges {
   /** Sorted by path. */
   files: readonly FileChange[];
   /** A unified diff, without binary files; it may be cut. */
@@ -69,7 +69,7 @@ export interface ForkedChanges {
 }
 
 /** The result of applying changes to the parent's workspace. If there are conflicts, nothing was written. */
-export type AppliedFork =
+type AppliedFork =
   | { kind: "applied"; files: readonly FileChange[] }
   | { kind: "conflicts"; conflicts: readonly ChangeConflict[] };
 

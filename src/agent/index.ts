@@ -1,21 +1,13 @@
 // The door of the agent: turns and sessions, the clients of models and of MCP servers, and the settings that a conversation is opened with. Other
 // parts import from here only.
 
-export type {
-  AgentSandbox,
-  AppliedFork,
-  ForkedChanges,
-  ForkedPathOptions,
-  ForkedSandbox,
-  ForkedTree,
-  SandboxSource,
-} from "./agent-sandbox.js";
+export type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 export { agentEventKinds } from "./agents/agent-event-kinds.js";
-export type { AgentLabel, AgentPlacement } from "./agents/agent-label.js";
+export type { AgentPlacement } from "./agents/agent-label.js";
 export type { AgentModelChoice, AgentRole, AgentsOptions } from "./agents/agents-options.js";
 export type { ApprovalAnswer, ApprovalRequest, Approver } from "./approvals/approvals.js";
 export { QuestionQueue } from "./approvals/question-queue.js";
-export type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
+export type { CompactionOptions } from "./compaction/compactor.js";
 export type { AgentRoleConfig } from "./config/agents-schema.js";
 export { rolesIn } from "./config/agents-schema.js";
 export { readRoleFile } from "./config/config-file.js";
@@ -57,9 +49,9 @@ export type { ClientProvider, OwnClientOptions } from "./model/create-model-clie
 export { createModelClient } from "./model/create-model-client.js";
 export type { ConnectionOptions } from "./model/endpoint/connection.js";
 export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
-export type { OpenAIClient, RequestSender } from "./model/endpoint/openai-client.js";
+export type { OpenAIClient } from "./model/endpoint/openai-client.js";
 export { requestSent } from "./model/endpoint/request-sent.js";
-export type { CallOutput, MessageItem, OpaqueItem, ResponseItem } from "./model/items.js";
+export type { CallOutput, MessageItem, ResponseItem } from "./model/items.js";
 export { calledTool, isToolCall, isToolOutput, messageText, outputText } from "./model/items.js";
 export { logInWithBrowser } from "./model/login/browser-login.js";
 export { logInWithCode } from "./model/login/device-login.js";
@@ -72,7 +64,6 @@ export { loginStatus } from "./model/login/login-status.js";
 export { configuredLogin } from "./model/login/open-login.js";
 export { parseApiKey, storeApiKey, storeTokens } from "./model/login/store-login.js";
 export type {
-  BrokenResponse,
   ModelClient,
   ModelEvent,
   ModelRequest,
@@ -131,9 +122,9 @@ export type {
   StepCall,
 } from "./session/read/session-steps.js";
 export { changingSteps, stepsOf } from "./session/read/session-steps.js";
-export type { ReceiptFinding, SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
+export type { SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
 export { Receipts } from "./session/receipts.js";
-export type { PointChange, SessionRestorePoint, UndoneChanges } from "./session/restore-point.js";
+export type { SessionRestorePoint } from "./session/restore-point.js";
 export type { ForkedSession } from "./session/session-fork.js";
 export { forkSession } from "./session/session-fork.js";
 export type { SentContext, SessionSetting } from "./session/setting.js";
@@ -147,7 +138,6 @@ export {
 } from "./session/write/session-file.js";
 export { sandboxPolicy } from "./session/write/session-records.js";
 export type { McpSession } from "./session-servers.js";
-export type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
+export type { SessionSetup } from "./setup/setup-options.js";
 export { createThreadId } from "./thread-id.js";
-export type { AgentEvent, AgentListener, CompactionReason } from "./turn/events.js";
-export type { WebSearch } from "./turn/web-search-event.js";
+export type { AgentEvent, AgentListener } from "./turn/events.js";

@@ -13,13 +13,10 @@ export type {
   ApplyOptions,
   ApplyResult,
   DiffOptions,
-  FileVersion,
   ForkApplied,
-  ForkChange,
   ForkDiff,
   ForkOptions,
   ForkPathOptions,
-  ObeyedPath,
   PathReason,
   Snapshot,
   SnapshotOptions,
@@ -48,23 +45,12 @@ export type {
   ImageSummary,
 } from "./docker/engine-types.js";
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
-export type {
-  AskAboutHost,
-  AskedHost,
-  EgressAttempt,
-  EgressOutcome,
-  EgressPhase,
-  EgressWay,
-  HostAnswer,
-} from "./egress/attempt.js";
+export type { AskAboutHost, AskedHost, EgressAttempt, HostAnswer } from "./egress/attempt.js";
 export { ownAddresses } from "./egress/dial.js";
-export type { ConnectionOwner } from "./egress/inside-network.js";
 export type { EgressEntry } from "./egress/log/egress-entry.js";
 export { EgressLog, mergedEntries } from "./egress/log/egress-log.js";
 export type { Proposal } from "./egress/log/propose-hosts.js";
 export { proposeHosts } from "./egress/log/propose-hosts.js";
-export type { Denial, SigningProblem } from "./egress/rules/denial.js";
-export type { AddressScope } from "./egress/rules/target.js";
 export { scopeOf } from "./egress/rules/target.js";
 export { SecretMask } from "./egress/secrets/secret-mask.js";
 export type { ImageName } from "./images/definition.js";
@@ -91,7 +77,6 @@ export {
   unfinishedInstruction,
 } from "./images/unfinished.js";
 export { LABELS, sessionLabels } from "./labels.js";
-export type { EgressInForce } from "./network/egress/in-force.js";
 export { readableSecrets } from "./network/egress/read-egress.js";
 export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
 export { openPorts, recordPort } from "./network/port-records.js";
@@ -99,7 +84,7 @@ export type { SecondSandbox } from "./open-beside.js";
 export { openBeside } from "./open-beside.js";
 export type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
 export { closeFirst, openSandbox } from "./open-sandbox.js";
-export type { CallCause, FullPlace } from "./output/call-cause.js";
+export type { CallCause } from "./output/call-cause.js";
 export { causeSentences } from "./output/call-cause.js";
 export type { CapturedOutput } from "./output/captured-output.js";
 export { captured, countLines, keptBytes, renderOutput, total } from "./output/captured-output.js";
@@ -124,12 +109,7 @@ export { commandEnvironment } from "./plan/image-settings.js";
 export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
 export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
-export type {
-  RestorePoint,
-  RestorePointChange,
-  RestorePointOptions,
-  UndoneCall,
-} from "./points/restore-point.js";
+export type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 export type { CommandSituation } from "./policy/approval-decision.js";
 export {
   decideAfterDenial,
@@ -171,18 +151,11 @@ export type { Strictness } from "./policy/strictness.js";
 export { compareApprovals, compareModes, compareNetworks, isNoLooser } from "./policy/strictness.js";
 export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool.js";
 export { createPool } from "./pool.js";
+export type { CommandOptions, CommandResult, PortableFiles, PortableSandbox } from "./portable-sandbox.js";
 export { threadWaits } from "./process/thread-waits.js";
 export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
-export type { Assertion, Difference } from "./proof/difference.js";
-export type { NotProvable, Proof } from "./proof/proof.js";
-export type {
-  BranchArrival,
-  Finding,
-  FindingCount,
-  FindingReason,
-  KeptChanges,
-  Receipt,
-} from "./receipt/receipt.js";
+export type { Proof } from "./proof/proof.js";
+export type { Receipt } from "./receipt/receipt.js";
 export { inTime } from "./removal.js";
 export { openedSandboxOf, Sandbox, sandboxFrom } from "./sandbox.js";
 export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
@@ -194,7 +167,6 @@ export type {
   ExecOptions,
   ExecResult,
   ExitStatus,
-  FilePart,
   FileStat,
   FileType,
   FileWrite,
@@ -207,8 +179,6 @@ export type {
   SandboxFiles,
   SandboxProcess,
   SpawnOptions,
-  StartFailure,
-  WritesDone,
 } from "./sandbox-types.js";
 export { FILE_TYPES } from "./sandbox-types.js";
 export { checkedLimits } from "./settings/checked-limits.js";

@@ -1,57 +1,21 @@
 import type { Readable, Writable } from "node:stream";
 import type { CallCause } from "./output/call-cause.js";
+import type { CommandOptions, CommandResult, PortableFiles } from "./portable-sandbox.js";
 
-/** Options for running one command. Durations are in milliseconds, sizes in bytes. */
-export interface ExecOptions {
-  /** Absolute path inside the sandbox. Default: the workspace, or `/` without one. */
-  cwd?: string | undefined;
-  /** Added to the sandbox's own environment (PATH, HOME, LANG …); `undefined` removes a name. */
-  env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** The whole process tree is killed after this long. Default: no limit. */
-  timeoutMs?: number | undefined;
-  /** Sent to the command, then end of file. Default: end of file at once. */
-  stdin?: string | Uint8Array | undefined;
-  /** Aborting kills the process tree; the call rejects with the signal's reason once the tree is gone. */
-  signal?: AbortSignal | undefined;
+/** Options for running one command. */
+export interface ExecOptions extends CommandOptions {
   /** Called with each piece of output. The command waits while a returned promise is pending. */
   onStdout?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
   onStderr?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
-  /** The most to keep of each of stdout, stderr and output, half from each end. Default: 8 MiB. */
+  /** Default: 8 MiB. */
   maxOutputBytes?: number | undefined;
-  /**
-   * Nothing outlives the main process: processes that it leaves behind have 250 ms to end, then get SIGTERM
-   * and SIGKILL as `kill` sends them, and the call ends when they are gone. Default: they run on for as long
-   * as the sandbox.
-   */
-  endsTree?: boolean | undefined;
   /** The id of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
   callId?: string | undefined;
-  /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
-  encoding?: "utf8" | "buffer" | undefined;
 }
 
-/** The outcome of a command. A non-zero exit, a timeout or a missing program is a value here, not an error. */
-export interface ExecResult<Output = string> {
-  /** The exit code; 128 + n when signal n ended it; 124 on timeout; 127 not found; 126 not executable. */
-  exitCode: number;
-  /** The signal that ended it, such as "SIGKILL", or null. */
+/** The outcome of a command in a sandbox of this process. */
+export interface ExecResult<Output = string> extends CommandResult<Output> {
   signal: NodeJS.Signals | null;
-  stdout: Output;
-  stderr: Output;
-  /** Both streams in the order of arrival. */
-  output: Output;
-  durationMs: number;
-  timedOut: boolean;
-  /** True when `maxOutputBytes` cut something; the text says so, too. */
-  truncated: boolean;
-  /** The bytes that `maxOutputBytes` left out of stdout and stderr. */
-  omittedBytes: { stdout: number; stderr: number };
-  /** The kernel killed a process of this command because memory ran out; `causes` says whose. */
-  outOfMemory: boolean;
-  /** Processes outlived the main process, and were ended as `endsTree` asks. */
-  treeEnded: boolean;
-  /** Known reasons for the failure. Empty if it succeeded or no reason is known. */
-  causes: readonly CallCause[];
   /** CPU time and peak memory of the command and the children it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }
@@ -65,7 +29,7 @@ export interface PtySize {
 /** Options for starting a process. An option that `ExecOptions` has as well means the same. */
 export interface SpawnOptions {
   cwd?: string | undefined;
-  env?: Readonly<Record<string, string | undefined>> | undefined;
+  env?: CommandOptions["env"];
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
   /** A pseudo-terminal instead of pipes: one merged stream on stdout, line discipline, ctrl-C. */
@@ -245,7 +209,7 @@ export interface ListOptions {
  * the host. Paths are absolute. Errors are BrigErrors with `file.*` codes; `errno` is the Linux name of the
  * reason.
  */
-export interface SandboxFiles {
+export interface SandboxFiles extends PortableFiles {
   /** Reads a regular file. Refuses a FIFO, device, socket or directory at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
   /** Works like `read` of a part, but if that begins in a hole of a sparse file, returns the data after the hole. */

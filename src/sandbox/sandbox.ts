@@ -9,6 +9,7 @@ import { setNetwork, watchEgress } from "./network/egress/set-network.js";
 import { closeFirst, type OpenedSandbox, queueClose } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
+import type { PortableSandbox } from "./portable-sandbox.js";
 import { closedByCaller, stuckTree } from "./process/ended-errors.js";
 import { tellIfForgotten } from "./process/forgotten.js";
 import { RunningProcess } from "./process/process.js";
@@ -45,7 +46,7 @@ export function openedSandboxOf(sandbox: Sandbox): OpenedSandbox {
  * Errors of every method: `sandbox.gone` (with a `reason`) when the container has ended, `protocol.invalid`
  * when its runner was tampered with. Nothing that a command does is an error.
  */
-export class Sandbox {
+export class Sandbox implements PortableSandbox {
   /** The session's id, also on the container's `brig.session` label. */
   readonly id: string;
   readonly containerId: string;

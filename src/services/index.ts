@@ -24,11 +24,7 @@ export type { BrigClientOptions, ServedTask } from "./serve/client/brig-client.j
 export { BrigClient } from "./serve/client/brig-client.js";
 export type {
   RemoteCallOptions,
-  RemoteEntry,
-  RemoteExecOptions,
-  RemoteExecResult,
   RemoteFiles,
-  RemoteOutputOptions,
   RemoteSandbox,
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
@@ -41,7 +37,6 @@ export { openApiDescription } from "./serve/wire/openapi.js";
 export type {
   Episode,
   EpisodeOptions,
-  RemoteExecRecord,
   RemoteExit,
   RemoteSandboxOptions,
   RemoteSandboxRecord,

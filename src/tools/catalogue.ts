@@ -76,7 +76,7 @@ const factories = {
   search_tool_bm25: searchToolsTool,
   web_search: webSearchTool,
   // For programs only.
-  applyPatch: (needs: ToolDependencies) => applyPatchForPrograms(needs.patcher, needs),
+  applyPatch: applyPatchForPrograms,
   readFile: readFileForPrograms,
   listDir: listDirForPrograms,
   grepFiles: grepFilesForPrograms,

@@ -23,7 +23,7 @@ export { isDone } from "./agents/agents.js";
 export type { CallOutcome, ToolCall } from "./call-scheduler.js";
 export { CallScheduler } from "./call-scheduler.js";
 export type { NameOfTool, ToolName, ToolOf } from "./catalogue.js";
-export type { ExecText, ExecToolResult } from "./command/exec-tool.js";
+export type { ExecToolResult } from "./command/exec-tool.js";
 export { ADVICE_START } from "./command/missing-programs.js";
 export { shellQuote, shellScript } from "./command/shell-quote.js";
 export type { FileMatch, FileSearchResult } from "./files/file-search.js";
@@ -37,13 +37,10 @@ export type {
   ElicitValueKind,
   McpApproval,
   McpCallOptions,
-  McpContentBlock,
   McpPageOptions,
   McpProgress,
-  McpResource,
   McpResourceContents,
   McpResourcePage,
-  McpResourceTemplate,
   McpResourceTemplatePage,
   McpResult,
   McpServerState,
@@ -55,52 +52,30 @@ export type { OsError } from "./os-error.js";
 export { describeOsError, isFileError, osErrors, osErrorText } from "./os-error.js";
 export { parsePatch } from "./patch/format/parse-patch.js";
 export type { Chunk, Hunk } from "./patch/format/patch.js";
-export type { PatchFiles, PatchPathOptions, PatchWrite, PatchWritesDone } from "./patch/patch-files.js";
 export { pathsOf } from "./patch/patcher.js";
 export { ImageResizer } from "./picture/image-resizer.js";
 export type { ToolRegistry, ToolRegistryOptions } from "./registry.js";
 export { createToolRegistry } from "./registry.js";
-export type {
-  ActionToReview,
-  CommandToReview,
-  EscalationRequest,
-  FileChange,
-  FileDiff,
-  McpCallToReview,
-  PatchToReview,
-  SandboxPlace,
-} from "./review/action.js";
-export type {
-  ActionReview,
-  DeniedAttempt,
-  RefusalReason,
-  SecondVerdict,
-  Verdict,
-} from "./review/approval.js";
+export type { ActionToReview, FileChange, FileDiff, McpCallToReview, SandboxPlace } from "./review/action.js";
+export type { ActionReview, DeniedAttempt, SecondVerdict, Verdict } from "./review/approval.js";
 export type { AskedUser, UserQuestion } from "./session/request-user-input.js";
 export type {
   AgentCallEnd,
-  AgentCallName,
   AgentCallStart,
   AnsweredApproval,
   ApprovalQuestion,
-  CallOrigin,
-  CustomToolSpec,
   FunctionToolSpec,
-  LocalShellSpec,
   McpCallEnd,
   McpCallStart,
-  NamespaceToolSpec,
   PlanStep,
   Tool,
   ToolActivity,
   ToolCallOptions,
   ToolOutput,
   ToolSpec,
-  WebSearchSpec,
 } from "./tool.js";
 export { failure } from "./tool-failure.js";
-export type { GateLayer, ShellKind, ToolGates } from "./tool-gates.js";
+export type { GateLayer, ToolGates } from "./tool-gates.js";
 export {
   defaultGates,
   explainGate,
@@ -112,14 +87,9 @@ export {
 } from "./tool-gates.js";
 export type {
   ResourceUsage,
-  ToolDirectoryEntry,
   ToolExit,
-  ToolFileStat,
   ToolFiles,
-  ToolListOptions,
   ToolProcess,
-  ToolReadOptions,
   ToolSandbox,
   ToolSpawnOptions,
-  ToolStartFailure,
 } from "./tool-sandbox.js";

@@ -42,7 +42,7 @@ export interface ToolFileStat {
 }
 
 /** Options of listing a directory. */
-export interface ToolListOptions {
+interface ToolListOptions {
   onEntries(entries: readonly ToolDirectoryEntry[]): void;
   signal?: AbortSignal | undefined;
 }

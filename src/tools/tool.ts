@@ -52,7 +52,7 @@ export interface ToolCallOptions {
 }
 
 /** Identifies a call of a model. */
-export interface CallOrigin {
+interface CallOrigin {
   callId: string;
   /** The index of the call in its response, to put the questions of several calls in order. */
   position: number;
@@ -174,7 +174,7 @@ export interface FunctionToolSpec {
 }
 
 /** A tool whose input is text that follows a grammar. */
-export interface CustomToolSpec {
+interface CustomToolSpec {
   type: "custom";
   name: string;
   description: string;
@@ -190,12 +190,12 @@ export interface NamespaceToolSpec {
 }
 
 /** A tool that some models know without a description. */
-export interface LocalShellSpec {
+interface LocalShellSpec {
   type: "local_shell";
 }
 
 /** A tool that the model's provider runs. */
-export interface WebSearchSpec {
+interface WebSearchSpec {
   type: "web_search";
   /** Whether pages are fetched live; otherwise they come from the provider's cache. */
   external_web_access: boolean;

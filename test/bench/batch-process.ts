@@ -1,7 +1,7 @@
 import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import type { ClientRequest } from "node:http";
-import { type RunBatchOptions, runBatch } from "brigbox";
+import { type RunBatchOptions, runBatch } from "brigbox/batch";
 
 /** What the parent sends: one batch to run. */
 export type BatchOrder = Pick<RunBatchOptions, "paths" | "folder" | "concurrency" | "agent" | "runtime">;

@@ -219,10 +219,10 @@ describe("apply_patch in a sandbox", () => {
   sandboxTest("applies unified diffs for programs", async ({ sandbox, workspace }) => {
     await writeFile(join(workspace, "diffed"), "a\nb");
     const patch = "--- a/diffed\n+++ b/diffed\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n\\ No newline at end of file\n";
-    const result = await applyPatchForPrograms(
-      createPatcher(() => sandbox.files),
-      { cwd: workspace },
-    ).execute({ patch });
+    const result = await applyPatchForPrograms({
+      patcher: createPatcher(() => sandbox.files),
+      cwd: workspace,
+    }).execute({ patch });
     expect(result).toMatchObject({ success: true, stdout: success("M diffed"), stderr: "" });
     expect(await readFile(join(workspace, "diffed"), "utf8")).toBe("x\nb");
   });

@@ -1,9 +1,10 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
-import { describe, expect, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { brig, onTestRuntime } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
@@ -21,6 +22,23 @@ const readmeCalls = [
   .map(({ groups: { call = "" } = {} }) => call)
   .filter((call) => !/^view|^image build| --agent model | -- npm ci$/.test(call))
   .map((call) => [...call.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ""));
+
+const libraryPage = await readFile(join(root, "docs/library.md"), "utf8");
+const [, yamlBlock = ""] = /^```yaml\n([\s\S]*?)^```/m.exec(libraryPage) ?? [];
+const [, taskRow = ""] = /`(\{"name".*\})`/.exec(libraryPage) ?? [];
+
+const outputs: Record<string, RegExp> = {
+  brigbox: /^0 total /,
+  "brigbox/tools": /^true [\s\S]*\btasks\.jsonl\b/,
+  "brigbox/agent": /^0\ncompleted 1 I have said hello\.$/,
+  "brigbox/batch": /^say-42 1$[\s\S]*^1 2 all have ended$/m,
+  "brigbox/client": /^0 42$/m,
+};
+
+/** The first program of each section of docs/library.md about a sub-path, and what it prints. */
+const examples = [...libraryPage.matchAll(/^## (brigbox[\w/]*): [\s\S]*?^```ts\n([\s\S]*?)^```/gm)].map(
+  ([, path = "", program = ""]) => [path, program, outputs[path] ?? /^$/] as const,
+);
 
 interface LockEntry {
   dev?: boolean;
@@ -48,7 +66,47 @@ const installTest = sandboxTest
     await writeFile(join(directory.path, "package.json"), "{}");
     return { directory: directory.path, home, program: join(home, manifest.bin.brig) };
   })
-  .extend("files", { scope: "file" }, async ({ installed }) => await filesBelow(installed.home));
+  .extend("files", { scope: "file" }, async ({ installed }) => await filesBelow(installed.home))
+  .extend("libraryPrograms", { scope: "file" }, async ({ installed }, { onCleanup }) => {
+    const { directory, program } = installed;
+    const sources = examples.map(([path, source]) => ({ file: fileOf(directory, path), source }));
+    for (const { file, source } of sources) await writeFile(file, source);
+    const control = join(directory, "no-such-mode.mts");
+    await cp(join(root, "test/fixtures/document-programs/no-such-mode.ts"), control);
+    const tsc = async (...options: string[]) => {
+      const types = ["--types", "node", "--typeRoots", join(root, "node_modules/@types")];
+      const language = ["--strict", "--target", "es2023", "--lib", "es2023,esnext.disposable", ...types];
+      const files = [...sources.map(({ file }) => file), control];
+      const argv = [join(root, "node_modules/typescript/bin/tsc"), ...language, ...options, ...files];
+      await execa(process.execPath, argv, { cwd: directory });
+    };
+    await tsc("--module", "esnext", "--moduleResolution", "bundler", "--noEmit");
+    await tsc("--module", "node16", "--noEmit");
+    await tsc("--module", "nodenext");
+
+    const cwd = join(directory, "workspace");
+    await mkdir(cwd);
+    await writeFile(join(cwd, "steps.yaml"), yamlBlock);
+    await writeFile(join(cwd, "tasks.jsonl"), taskRow);
+    const env = { BRIG_HOME: join(directory, "home") };
+    const service = execa(program, ["serve", "--listen", "127.0.0.1:0", "--warm", "0", "--json"], { env });
+    onCleanup(async () => {
+      service.kill("SIGTERM");
+      await service.catch(() => undefined);
+    });
+    const [line] = await once(service.stdout, "data");
+    const { url, token } = JSON.parse(String(line));
+    return {
+      run: (path: string) =>
+        execa(process.execPath, [fileOf(directory, path).replace(/mts$/, "mjs")], {
+          ...{ cwd, env: { ...env, BRIG_URL: url, BRIG_TOKEN: token } },
+        }),
+    };
+  });
+
+function fileOf(directory: string, path: string): string {
+  return join(directory, `${path.replace("/", "-")}.mts`);
+}
 
 async function filesBelow(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
@@ -58,6 +116,12 @@ async function filesBelow(directory: string): Promise<string[]> {
 }
 
 describe("the package that is published", () => {
+  it("has a section with a program for everything that it exports", () => {
+    const exported = Object.keys(manifest.exports).map((path) => path.replace(".", manifest.name));
+    expect(examples.map(([path]) => path)).toEqual(exported);
+    expect(Object.keys(outputs)).toEqual(exported);
+  });
+
   installTest(
     "has its licence, those of others, the documents and what the images are made of",
     async ({ files }) => {
@@ -71,9 +135,9 @@ describe("the package that is published", () => {
         "images/toolbox/runner/main.c",
       ];
       expect(files).toEqual(expect.arrayContaining([...wanted, ...Object.values<string>(manifest.bin)]));
-      expect(files.filter((file) => /tsbuildinfo|\.map$|fuzz|asan|^(src|test|scripts)\//.test(file))).toEqual(
-        [],
-      );
+      expect(
+        files.filter((file) => /tsbuildinfo|fuzz|asan|^(src|test|scripts|docs\/api)\//.test(file)),
+      ).toEqual([]);
       expect([manifest.name, manifest.license]).toEqual(["brigbox", "Apache-2.0"]);
     },
   );
@@ -147,23 +211,57 @@ describe("the package that is published", () => {
     }
   });
 
-  installTest("can be imported, with its types", async ({ installed, workspace }) => {
-    const program = join(installed.directory, "program.mjs");
-    await cp(join(root, "test/fixtures/public-api.mjs"), program);
-    const { stdout } = await execa(process.execPath, [program, workspace]);
-    expect(JSON.parse(stdout)).toMatchObject({ exec: { status: 4 }, call: { success: true } });
+  installTest(
+    "has source maps for the library, which name files of brig but no directory of its builder",
+    async ({ installed, files }) => {
+      const maps = files.filter((file) => file.endsWith(".map"));
+      expect(maps.length).toBeGreaterThan(20);
+      for (const file of maps) {
+        expect(file).toMatch(/^dist\/(?:index|(?:library|public)\/[^/]+)\.js\.map$/);
+        const map = JSON.parse(await readFile(join(installed.home, file), "utf8"));
+        expect(map.sourcesContent ?? []).toEqual([]);
+        expect(
+          map.sources.filter((source: string) => !/^(?:\.\.\/)+(?:src|node_modules)\//.test(source)),
+        ).toEqual([]);
+      }
+      const program =
+        'import { BrigClient } from "brigbox/client";\nnew BrigClient({ url: "nowhere", token: "" });\n';
+      await writeFile(join(installed.directory, "throws.mjs"), program);
+      const argv = ["--enable-source-maps", join(installed.directory, "throws.mjs")];
+      const { stderr } = await execa(process.execPath, argv, { reject: false });
+      expect(stderr).toMatch(/node_modules\/brigbox\/src\/[a-z/-]+\/http-calls\.ts:\d+:\d+/);
+    },
+  );
 
-    await writeFile(
-      join(installed.directory, "program.ts"),
-      'import { Sandbox, type ExecResult } from "brigbox";\nexport const run = async (sandbox: Sandbox): Promise<ExecResult> => await sandbox.exec(["true"]);\n' +
-        '// @ts-expect-error: a mode that is none\nawait Sandbox.create({ mode: "no-such-mode" });\n',
-    );
-    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2023", "--types", "node"];
-    const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const types = ["--typeRoots", join(root, "node_modules/@types"), join(installed.directory, "program.ts")];
-    await execa(process.execPath, [tsc, ...options, "--lib", "es2023,esnext.disposable", ...types], {
-      cwd: dirname(program),
-    });
+  installTest.for(examples)(
+    "runs the first program of %s in the documentation",
+    async ([path, , output], { libraryPrograms }) => {
+      const { stdout } = await libraryPrograms.run(path);
+      expect(stdout).toMatch(output);
+    },
+  );
+
+  installTest("does not load the code of sandboxes for its client", async ({ installed }) => {
+    await using folder = await temporaryDirectory();
+    const env = { NODE_V8_COVERAGE: folder.path };
+    const program = join(installed.directory, "imports.mjs");
+    await writeFile(program, 'import "brigbox/client";\n');
+    await execa(process.execPath, [program], { env });
+    const [report = ""] = await readdir(folder.path);
+    const { result } = JSON.parse(await readFile(join(folder.path, report), "utf8"));
+    const urls: string[] = result.map(({ url }: { url: string }) => url);
+    const loaded = urls.filter((url) => url.includes("/brigbox/dist/")).map((url) => fileURLToPath(url));
+    expect(loaded).toContain(join(installed.home, "dist/public/client.js"));
+    // A file that only exports from others has no map.
+    const mapped = loaded.map((file) => `${file}.map`).filter((file) => existsSync(file));
+    const maps = await Promise.all(mapped.map((file) => readFile(file, "utf8")));
+    const sources: string[] = maps.flatMap((map) => JSON.parse(map).sources);
+    expect(sources.filter((source) => source.endsWith("/brig-client.ts"))).toHaveLength(1);
+    expect(
+      sources.filter((source) =>
+        /\/(?:docker|egress|agent|tools|model)\/|\/sandbox\.ts$|openai/.test(source),
+      ),
+    ).toEqual([]);
   });
 });
 

@@ -1,27 +1,88 @@
 import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as brig from "../../src/index.js";
-import { exportsOf, forgottenTypes } from "../support/public-types.js";
+import * as agent from "../../src/public/agent.js";
+import * as batch from "../../src/public/batch.js";
+import * as client from "../../src/public/client.js";
+import * as tools from "../../src/public/tools.js";
 
-it("the package exports these names and no others", () => {
-  expect(Object.keys(brig).sort()).toEqual([
-    "BrigClient",
-    "BrigError",
-    "Sandbox",
-    "bearerKey",
-    "createModelClient",
-    "createPool",
-    "createScriptedClient",
-    "createToolRegistry",
-    "isBrigError",
-    "loadScript",
-    "noCredentials",
-    "openConversation",
-    "openSessionFile",
-    "runAgent",
-    "runBatch",
-  ]);
+const source = fileURLToPath(new URL("../../src", import.meta.url));
+
+/** What an entry of the package exports, values and types, and the file that declares each. */
+function exportsOf(entry: string) {
+  const text = readFileSync(join(source, entry), "utf8");
+  return [...text.matchAll(/^export (type )?\{([^}]*)\} from "(.*)\.js"/gm)].flatMap(
+    ([, isType, names = "", file]) =>
+      [...names.matchAll(/\w+/g)].map(([name]) => ({
+        name,
+        isType: isType !== undefined,
+        file: resolve(source, entry, "..", `${file}.ts`),
+      })),
+  );
+}
+
+const entries = {
+  brigbox: { path: "index.ts", values: brig },
+  "brigbox/tools": { path: "public/tools.ts", values: tools },
+  "brigbox/agent": { path: "public/agent.ts", values: agent },
+  "brigbox/batch": { path: "public/batch.ts", values: batch },
+  "brigbox/client": { path: "public/client.ts", values: client },
+};
+
+describe("the package", () => {
+  it("exports these functions and classes from its root, and each sub-path those of its subject", () => {
+    expect(Object.keys(brig).sort()).toEqual([
+      "BrigClient",
+      "BrigError",
+      "Sandbox",
+      "bearerKey",
+      "createModelClient",
+      "createPool",
+      "createScriptedClient",
+      "createToolRegistry",
+      "isBrigError",
+      "loadScript",
+      "noCredentials",
+      "openConversation",
+      "openSessionFile",
+      "runAgent",
+      "runBatch",
+    ]);
+    expect(Object.keys(tools)).toEqual(["createToolRegistry"]);
+    expect(Object.keys(agent).sort()).toEqual([
+      "bearerKey",
+      "createModelClient",
+      "createScriptedClient",
+      "loadScript",
+      "noCredentials",
+      "openConversation",
+      "openSessionFile",
+      "runAgent",
+    ]);
+    expect(Object.keys(batch)).toEqual(["runBatch"]);
+    expect(Object.keys(client).sort()).toEqual(["BrigClient", "BrigError", "isBrigError"]);
+    for (const { values } of Object.values(entries)) expect(brig).toMatchObject(values);
+  });
+
+  it("has each type in one place only, and not more in its root than somebody reads", () => {
+    const types = Object.values(entries).flatMap(({ path }) =>
+      exportsOf(path).filter(({ isType }) => isType),
+    );
+    const names = types.map(({ name }) => name);
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+    expect(exportsOf("index.ts").length).toBeGreaterThan(50);
+    expect(exportsOf("index.ts").length).toBeLessThanOrEqual(80);
+  });
+
+  it.each(Object.entries(entries))("has a sentence above everything in %s", (_, { path }) => {
+    const bare = exportsOf(path).filter(({ name, file }) => {
+      const declaration = `export (?:async )?(?:class|interface|type|function|const) ${name}\\b`;
+      return !new RegExp(`\\*/\\n${declaration}`).test(readFileSync(file, "utf8"));
+    });
+    expect(bare).toEqual([]);
+  });
 });
 
 it("a sandbox has these members and no others: what only tests need is not among them", () => {
@@ -49,25 +110,4 @@ it("a sandbox has these members and no others: what only tests need is not among
     "undo",
     "watchEgress",
   ]);
-});
-
-it("each of them, and each type, has a sentence above it", () => {
-  const source = (path: string) => readFileSync(new URL(`../../src/${path}`, import.meta.url), "utf8");
-  const exported = [...source("index.ts").matchAll(/\{([^}]*)\} from "\.\/(.*)\.js"/g)].flatMap(
-    ([, names = "", file]) => [...names.matchAll(/\w+/g)].map(([name]) => ({ name, file: `${file}.ts` })),
-  );
-  expect(exported.length).toBeGreaterThan(50);
-  const bare = exported.filter(({ name, file }) => {
-    const declaration = `export (?:async )?(?:class|interface|type|function|const) ${name}\\b`;
-    return !new RegExp(`\\*/\\n${declaration}`).test(source(file));
-  });
-  expect(bare).toEqual([]);
-});
-
-/** Types that are computed from the tools themselves; `ToolName` and `ToolOf` are how to name what comes out. */
-const computed = ["Aliases", "Factories"];
-
-it("every type that one of them mentions is exported, too", () => {
-  const forgotten = forgottenTypes(exportsOf(fileURLToPath(new URL("../../src/index.ts", import.meta.url))));
-  expect(forgotten.filter(({ name }) => !computed.includes(name))).toEqual([]);
 });

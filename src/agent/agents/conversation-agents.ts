@@ -30,10 +30,7 @@ export function conversationAgents(
   const agents: LazyAgents = new LazyAgents(limits, {
     depth,
     load: async () => {
-      const [{ SessionAgents }, { AgentTree }] = await Promise.all([
-        import("./session-agents.js"),
-        import("./agent-tree.js"),
-      ]);
+      const [{ SessionAgents }, { AgentTree }] = await Promise.all([import("./session-agents.js"), import("./agent-tree.js")]);
       return new SessionAgents({
         ...parent,
         options,

@@ -1,18 +1,4 @@
-import type {
-  AgentCallOptions,
-  AgentChanges,
-  AgentMessage,
-  AgentPathOptions,
-  AgentRoleName,
-  AgentState,
-  Agents,
-  AgentsWait,
-  AppliedChanges,
-  SendOptions,
-  SpawnAgentOptions,
-  SpawnedAgent,
-  WaitOptions,
-} from "../../tools/index.js";
+import type { AgentCallOptions, AgentChanges, AgentMessage, AgentPathOptions, AgentRoleName, AgentState, Agents, AgentsWait, AppliedChanges, SendOptions, SpawnAgentOptions, SpawnedAgent, WaitOptions } from "../../tools/index.js";
 import { noUsage, type TokenUsage } from "../model/model-client.js";
 import { type AgentsOptions, DEFAULT_MAX_DEPTH } from "./agents-options.js";
 import { agentRoles } from "./roles.js";

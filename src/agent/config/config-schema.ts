@@ -1,11 +1,5 @@
 import { z } from "zod";
-import {
-  APPROVAL_POLICIES,
-  DEFAULT_MODE,
-  egressSchema,
-  granularSchema,
-  SANDBOX_MODES,
-} from "../../sandbox/index.js";
+import { APPROVAL_POLICIES, DEFAULT_MODE, egressSchema, granularSchema, SANDBOX_MODES } from "../../sandbox/index.js";
 import { agentsSchema } from "./agents-schema.js";
 import { imagesSchema } from "./images-schema.js";
 import { mcpServersSchema } from "./mcp-servers-schema.js";

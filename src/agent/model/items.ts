@@ -123,7 +123,7 @@ export type ToolOutputItem =
   | z.infer<typeof customToolCallOutputItem>;
 
 /** An item of a type that brig does not interpret. It is kept and sent back unchanged. */
-export interface OpaqueItem {
+interface OpaqueItem {
   type: "opaque";
   item: Readonly<Record<string, unknown>>;
 }

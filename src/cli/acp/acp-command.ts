@@ -35,12 +35,7 @@ An editor starts this program by itself: see docs/acp.md for how to tell it so. 
 standard input and output. Each session works in the directory that the editor names, in a container of its own.`;
 
 async function serve(flags: AcpFlags, context: CliContext): Promise<void> {
-  const [{ serveAcp }, { sessionOpener }, { readHostProcesses }, { hostname }] = await Promise.all([
-    import("../../services/index.js"),
-    import("./session-opener.js"),
-    import("../../lib/owner.js"),
-    import("node:os"),
-  ]);
+  const [{ serveAcp }, { sessionOpener }, { readHostProcesses }, { hostname }] = await Promise.all([import("../../services/index.js"), import("./session-opener.js"), import("../../lib/owner.js"), import("node:os")]);
   await serveAcp({
     input: clientInput(context),
     output: context.stdout,

@@ -15,10 +15,7 @@ export function sessionCommands(setup: AgentSetup): SessionCommand[] {
       name: command.name,
       description: command.summary,
       async run(conversation, { signal }) {
-        const [{ runSlashCommand }, { PendingQuestions }] = await Promise.all([
-          import("../conversation/run-slash-command.js"),
-          import("../conversation/question.js"),
-        ]);
+        const [{ runSlashCommand }, { PendingQuestions }] = await Promise.all([import("../conversation/run-slash-command.js"), import("../conversation/question.js")]);
         const shown: string[] = [];
         const questions = new PendingQuestions(
           () => undefined,

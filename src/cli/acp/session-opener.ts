@@ -1,14 +1,8 @@
 import { Writable } from "node:stream";
 import type { SessionFileEntry } from "../../agent/index.js";
-import {
-  continueSessionFile,
-  DEFAULT_MODEL,
-  describeDamage,
-  findSessionFiles,
-  loadSession,
-} from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import { continueSessionFile, DEFAULT_MODEL, describeDamage, findSessionFiles, loadSession } from "../../agent/index.js";
 import type { Login, PreparedSession, SessionOpener, SessionRequest } from "../../services/index.js";
+import { BrigError } from "../../errors.js";
 import { deleteWithAgents } from "../commands/delete-sessions.js";
 import { configuredIssuer, defaultTimeoutMs } from "../commands/login/login.js";
 import type { CliContext } from "../context.js";

@@ -1,12 +1,6 @@
 import { resolve } from "node:path";
 import type { AgentModelChoice, Config, ModelClient } from "../../agent/index.js";
-import {
-  configuredLogin,
-  createModelClient,
-  createScriptedClient,
-  DEFAULT_MODEL,
-  resolveProvider,
-} from "../../agent/index.js";
+import { configuredLogin, createModelClient, createScriptedClient, DEFAULT_MODEL, resolveProvider } from "../../agent/index.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
@@ -46,10 +40,7 @@ async function scriptedModels(
   file: string,
   { context, threadId, hasManyTurns }: ModelSource & { hasManyTurns: boolean },
 ): Promise<SessionModels> {
-  const [{ loadScript }, { scriptedAgentModels }] = await Promise.all([
-    import("../../agent/index.js"),
-    import("./scripted-agent-models.js"),
-  ]);
+  const [{ loadScript }, { scriptedAgentModels }] = await Promise.all([import("../../agent/index.js"), import("./scripted-agent-models.js")]);
   const script = await loadScript(resolve(context.cwd, file), { hasManyTurns });
   return {
     model: createScriptedClient(script),

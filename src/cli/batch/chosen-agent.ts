@@ -2,13 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Config } from "../../agent/index.js";
-import {
-  costOfRequest,
-  createScriptedClient,
-  DEFAULT_MODEL,
-  loadScript,
-  priceOfModel,
-} from "../../agent/index.js";
+import { costOfRequest, createScriptedClient, DEFAULT_MODEL, loadScript, priceOfModel } from "../../agent/index.js";
 import type { AttemptAgent, BatchSettings, CostOf } from "../../batch/index.js";
 import { cheatAgentNamed, commandAgent, modelAgent, nopAgent, oracleAgent } from "../../batch/index.js";
 import { BrigError } from "../../errors.js";

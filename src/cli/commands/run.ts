@@ -127,11 +127,7 @@ function createListener({ json }: RunFlags, context: CliContext): (event: AgentE
 
 /** Loaded only when a person can be asked: the code that lays out the questions has large Unicode tables. */
 async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "user" | "approver">> {
-  const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([
-    import("../questions/ask-user.js"),
-    import("../questions/ask-approval.js"),
-    import("../questions/ask-in-turn.js"),
-  ]);
+  const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([import("../questions/ask-user.js"), import("../questions/ask-approval.js"), import("../questions/ask-in-turn.js")]);
   return askInTurn({
     user: terminalUser(context),
     approver: terminalApprover(context, { usesColour: usesColour(context) }),

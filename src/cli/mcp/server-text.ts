@@ -1,8 +1,8 @@
 import type { McpServerConfig } from "../../agent/index.js";
-import type { Environment } from "../../lib/env.js";
-import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { clipped } from "../../sandbox/index.js";
 import { shellQuote } from "../../tools/index.js";
+import type { Environment } from "../../lib/env.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { CheckedServer } from "./check-servers.js";
 import { missingVariable, startupTimeoutMs } from "./configured-servers.js";
 

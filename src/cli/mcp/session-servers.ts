@@ -1,8 +1,8 @@
 import type { McpServerConfig, McpServerInput, McpSession } from "../../agent/index.js";
 import { parseMcpServers } from "../../agent/index.js";
-import { neutralise } from "../../lib/terminal/terminal.js";
 import type { SandboxMode, SandboxSettings } from "../../sandbox/index.js";
 import type { McpServers } from "../../tools/index.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";

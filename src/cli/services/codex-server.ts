@@ -9,10 +9,7 @@ export async function codexClients(
   flags: AgentFlags,
   { context, idleMinutes }: { context: CliContext; idleMinutes: number | undefined },
 ): Promise<OpenClient> {
-  const [{ ThreadList, openCodexClient }, { prepareThread }] = await Promise.all([
-    import("../../services/index.js"),
-    import("../threads/prepare-thread.js"),
-  ]);
+  const [{ ThreadList, openCodexClient }, { prepareThread }] = await Promise.all([import("../../services/index.js"), import("../threads/prepare-thread.js")]);
   const threads = new ThreadList({
     prepare: async (request, people) => await prepareThread(request, people, { flags, context }),
     idleMs: idleMinutes === undefined ? undefined : idleMinutes * 60_000,

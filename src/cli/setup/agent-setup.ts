@@ -1,35 +1,8 @@
 import { resolve } from "node:path";
-import type {
-  Approver,
-  Config,
-  ConversationOptions,
-  McpServerInput,
-  ModelClient,
-  RecordedWorkspace,
-  ResponseItem,
-  SandboxSource,
-  SentContext,
-  SessionLog,
-  SessionSetting,
-  TokenUsage,
-} from "../../agent/index.js";
-import {
-  asksForProjectDocs,
-  createThreadId,
-  noSessionLog,
-  openSessionFile,
-  requestSent,
-} from "../../agent/index.js";
+import type { Approver, Config, ConversationOptions, McpServerInput, ModelClient, RecordedWorkspace, ResponseItem, SandboxSource, SentContext, SessionLog, SessionSetting, TokenUsage } from "../../agent/index.js";
+import { asksForProjectDocs, createThreadId, noSessionLog, openSessionFile, requestSent } from "../../agent/index.js";
 import type { Sandbox, SandboxMode, SandboxSettings } from "../../sandbox/index.js";
-import {
-  connectEngine,
-  describeNetwork,
-  holdTree,
-  missingImage,
-  probeEngine,
-  refuseUnknownRuntime,
-  withFullAccess,
-} from "../../sandbox/index.js";
+import { connectEngine, describeNetwork, holdTree, missingImage, probeEngine, refuseUnknownRuntime, withFullAccess } from "../../sandbox/index.js";
 import type { AskedUser, Elicit } from "../../tools/index.js";
 import { configuredAgents } from "../agents/configured-agents.js";
 import { openModel, openModels } from "../agents/open-models.js";

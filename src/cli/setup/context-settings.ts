@@ -1,8 +1,8 @@
 import type { CompactionOptions, Config, ContextOptions, ProjectDocsOptions } from "../../agent/index.js";
 import { profileOf, readInstructionsFile } from "../../agent/index.js";
-import type { Environment } from "../../lib/env.js";
 import type { TruncationPolicy } from "../../sandbox/index.js";
 import { BYTES_PER_TOKEN } from "../../sandbox/index.js";
+import type { Environment } from "../../lib/env.js";
 
 /** The places in which AGENTS.md files are searched for. */
 export interface ContextPlace {

@@ -1,23 +1,10 @@
 import { resolve } from "node:path";
 import type { Config, LoadedConfig, SessionSetting } from "../../agent/index.js";
 import { commandVariables, loadConfig } from "../../agent/index.js";
+import type { ApprovalPolicy, EgressSettings, PolicyChoice, SandboxMode, SandboxSettings, UnresolvedSettings } from "../../sandbox/index.js";
+import { checkedSettings, DEFAULT_MODE, loadChosenPolicy, resolvedSetup, resolveSettings } from "../../sandbox/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type {
-  ApprovalPolicy,
-  EgressSettings,
-  PolicyChoice,
-  SandboxMode,
-  SandboxSettings,
-  UnresolvedSettings,
-} from "../../sandbox/index.js";
-import {
-  checkedSettings,
-  DEFAULT_MODE,
-  loadChosenPolicy,
-  resolvedSetup,
-  resolveSettings,
-} from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { withProjectHosts } from "../egress/remembered-hosts.js";
 import { say } from "../render.js";

@@ -1,7 +1,7 @@
 import type { RecordedState, RecordedWorkspace } from "../../agent/index.js";
+import type { SandboxSettings } from "../../sandbox/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { SandboxSettings } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import type { SandboxFlags } from "../setup/sandbox-flags.js";

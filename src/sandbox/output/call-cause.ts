@@ -24,7 +24,7 @@ export type CallCause =
   | { kind: "network-rule"; host: string; port: number | null; denial: string };
 
 /** A directory in memory or a disk without room, and what it has none for. */
-export interface FullPlace {
+interface FullPlace {
   path: string;
   lacks: "bytes" | "files";
   /** The most bytes or files that there can be at all. */

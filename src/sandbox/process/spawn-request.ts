@@ -11,7 +11,7 @@ const MAX_STRING_BYTES = 128 * 1024;
 export interface SpawnRequest {
   argv: readonly string[];
   cwd: string;
-  env: Readonly<Record<string, string | undefined>>;
+  env: Readonly<Record<string, string | null | undefined>>;
   timeoutMs: number | undefined;
   pty: PtySize | undefined;
   hasStdin: boolean;
@@ -64,7 +64,7 @@ function checkedEnvironment(env: SpawnRequest["env"]): Buffer[] {
       throw new BrigError(`${JSON.stringify(name)} is not the name of an environment variable`, {
         code: "exec.invalid",
       });
-    return checkedString(value === undefined ? name : `${name}=${value}`, `environment variable ${name}`);
+    return checkedString(value == null ? name : `${name}=${value}`, `environment variable ${name}`);
   });
 }
 

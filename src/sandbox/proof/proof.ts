@@ -8,7 +8,7 @@ import type { Assertion, Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 
 /** A promise that this engine or runtime cannot show. */
-export interface NotProvable extends Difference {
+interface NotProvable extends Difference {
   /** Why this runtime or engine cannot show it. */
   reason: string;
 }

@@ -25,7 +25,7 @@ export interface ExecToolResult extends ToolOutput {
 }
 
 /** The output of a command, at most 1 MiB of it. */
-export interface ExecText {
+interface ExecText {
   text: string;
   /** Set if the middle was omitted: the number of lines before the omission. The text marks it, too. */
   truncatedAfterLines?: number;

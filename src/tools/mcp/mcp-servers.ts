@@ -132,14 +132,14 @@ export interface McpResourceTemplatePage {
 }
 
 /** As the server sent it. Only `uri` and `name` are checked. */
-export interface McpResource {
+interface McpResource {
   readonly uri: string;
   readonly name: string;
   readonly [field: string]: unknown;
 }
 
 /** As the server sent it. Only `uriTemplate` and `name` are checked. */
-export interface McpResourceTemplate {
+interface McpResourceTemplate {
   readonly uriTemplate: string;
   readonly name: string;
   readonly [field: string]: unknown;

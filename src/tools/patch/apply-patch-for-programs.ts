@@ -22,8 +22,7 @@ const parameters = z.object({
 
 /** Like `apply_patch`, but for programs: also accepts unified diffs, and separates results and errors. */
 export function applyPatchForPrograms(
-  patcher: Patcher,
-  needs: WorkingDirectory,
+  needs: WorkingDirectory & { patcher: Patcher },
 ): Tool<ApplyPatchResult, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "applyPatch",
@@ -31,7 +30,7 @@ export function applyPatchForPrograms(
     parameters,
     supportsParallel: true,
     run: async ({ patch, cwd }, { signal }) =>
-      resultOf(await patcher.applyAnyPatch(patch, { cwd: workdirOf(needs, cwd), signal })),
+      resultOf(await needs.patcher.applyAnyPatch(patch, { cwd: workdirOf(needs, cwd), signal })),
   });
 }
 

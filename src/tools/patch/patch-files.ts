@@ -23,7 +23,7 @@ export interface PatchFiles {
 }
 
 /** Options of every file operation of a patch. */
-export interface PatchPathOptions {
+interface PatchPathOptions {
   /** Fail with `file.symlink` if the path has a symbolic link, even one created during the operation. */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
@@ -37,7 +37,7 @@ export interface PatchWrite {
 }
 
 /** How many of the writes of a patch were done. */
-export interface PatchWritesDone {
+interface PatchWritesDone {
   /** The number of files that were written. */
   written: number;
   /** Why the next file was not written, or the reason of an abort; null if all were written. */

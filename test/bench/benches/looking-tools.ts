@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rgPath } from "@vscode/ripgrep";
-import { createToolRegistry, type ToolRegistry } from "brigbox";
+import { createToolRegistry, type ToolRegistry } from "brigbox/tools";
 import { type Bench, type BenchContext, compare, type RatioRow } from "../bench.js";
 import { outputOf } from "../rivals.js";
 import { repeat, takeTurns, timed } from "../sampling.js";

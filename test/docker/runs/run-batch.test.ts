@@ -2,7 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { parseScript } from "../../../src/agent/model/script/script.js";
-import { type BatchEvent, createScriptedClient, type RunBatchOptions, runBatch } from "../../../src/index.js";
+import { createScriptedClient } from "../../../src/public/agent.js";
+import { type BatchEvent, type RunBatchOptions, runBatch } from "../../../src/public/batch.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 const script = "steps: [{ calls: [{ shell_command: { command: echo 42 > answer.txt } }] }, { text: done }]";

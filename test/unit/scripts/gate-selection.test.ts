@@ -23,6 +23,7 @@ const project: Record<string, string> = {
   "test/docker/first.test.ts": 'import "../support/shared.js";\n',
   "test/e2e/second.test.ts": 'const name = "tool.sh";\nconst other = "examples/shown";\n',
   "test/e2e/third.test.ts": "",
+  "test/e2e/api-report.test.ts": "",
   "test/unit/u.test.ts": "",
   "test/isolation/none.txt": "",
   "other.txt": "",
@@ -34,7 +35,7 @@ import { contentKey, ExecutedTests } from "./scripts/executed/executed-tests.js"
 import { readFileSync } from "node:fs";
 const text = (file) => readFileSync(file, "utf8");
 const tests = {};
-for (const [file, passed] of [["docker/always", true], ["docker/first", true], ["e2e/second", true], ["e2e/third", false]])
+for (const [file, passed] of [["docker/always", true], ["docker/first", true], ["e2e/second", true], ["e2e/third", false], ["e2e/api-report", true]])
   tests["test/" + file + ".test.ts"] = { content: contentKey(text("test/" + file + ".test.ts")), seconds: 1, passed };
 const first = "test/docker/first.test.ts", second = "test/e2e/second.test.ts";
 const places = [[first, second], [first, second], [second]];
@@ -120,6 +121,14 @@ describe("a check runs the tests that prove a promise, and", () => {
     ["no others after a change of unit tests", { "test/unit/u.test.ts": "1;" }, []],
   ])("%s", async ([, change, expected]) => {
     expect((await selected(change)).found).toEqual(["always", ...expected]);
+  });
+
+  it("the one that compares the public API after a change of a source, although it executes no line of it", async () => {
+    expect((await selected({ "src/a.ts": `// new\n${source}` })).stdout).toContain("api-report");
+  });
+
+  it("not that one if no source has changed", async () => {
+    expect((await selected({ "test/support/deeper.ts": "1;" })).stdout).not.toContain("api-report");
   });
 
   it("says which files no test uses", async () => {

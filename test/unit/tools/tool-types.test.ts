@@ -7,7 +7,7 @@ import {
   type ToolName,
   type ToolOf,
   type ToolOutput,
-} from "../../../src/index.js";
+} from "../../../src/public/tools.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const sandbox = new MemorySandbox();

@@ -1,13 +1,6 @@
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import type { LoadedPolicy, Sandbox, SandboxSettings, StartOptions } from "../../../sandbox/index.js";
-import {
-  cacheVolumeName,
-  ensureCacheVolume,
-  loadPolicy,
-  openSandbox,
-  sandboxFrom,
-  warner,
-} from "../../../sandbox/index.js";
+import { cacheVolumeName, ensureCacheVolume, loadPolicy, openSandbox, sandboxFrom, warner } from "../../../sandbox/index.js";
 import type { ServerProcess } from "../client/server-process.js";
 import type { ServerCommand } from "../client/server-settings.js";
 import { startIn } from "./sandboxed-server.js";

@@ -1,6 +1,6 @@
 import type { Conversation } from "../../../agent/index.js";
-import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { explainGate } from "../../../tools/index.js";
+import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { readVersion } from "../../../version.js";
 import type { CliContext } from "../../context.js";
 import { usageText } from "../../display/usage-text.js";

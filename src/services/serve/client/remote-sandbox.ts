@@ -1,24 +1,24 @@
 import { attemptResultSchema } from "../../../batch/index.js";
 import { isBrigError } from "../../../errors.js";
+import type { CommandOptions } from "../../../sandbox/index.js";
 import { entryListSchema, execResultSchema, type RemoteSandboxRecord } from "../wire/schemas.js";
-import type {
-  RemoteCallOptions,
-  RemoteExecOptions,
-  RemoteFiles,
-  RemoteOutputOptions,
-  RemoteSandbox,
-} from "./client-types.js";
+import type { RemoteCallOptions, RemoteFiles, RemoteSandbox } from "./client-types.js";
 import type { HttpCalls } from "./http-calls.js";
 import { streamCommand } from "./stream-command.js";
 
 /** A sandbox of the service that these calls go to. */
 export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): RemoteSandbox {
-  const { id } = record;
+  const { id, image, workingDirectory } = record;
   const remove = async ({ signal }: RemoteCallOptions = {}) =>
     void (await calls.bytes("deleteSandbox", { id, signal }));
+  const close = async () => {
+    await remove().catch((error: unknown) => {
+      // The service may have removed it already.
+      if (!isBrigError(error, "serve.unknown")) throw error;
+    });
+  };
   return {
-    id,
-    record,
+    ...{ id, image, workingDirectory, record },
     files: remoteFiles(calls, id),
     exec: execIn(calls, id),
     async stream(argv, options = {}) {
@@ -27,17 +27,13 @@ export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): Re
     },
     grade: async ({ signal } = {}) => await calls.json("gradeSandbox", attemptResultSchema, { id, signal }),
     delete: remove,
-    async [Symbol.asyncDispose]() {
-      await remove().catch((error: unknown) => {
-        // The service may have removed it already.
-        if (!isBrigError(error, "serve.unknown")) throw error;
-      });
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 
 function execIn(calls: HttpCalls, id: string): RemoteSandbox["exec"] {
-  const exec = async (argv: readonly string[], options: RemoteOutputOptions = {}) => {
+  const exec = async (argv: readonly string[], options: CommandOptions = {}) => {
     const { maxOutputBytes, encoding, signal } = options;
     const body = {
       ...commandBody(argv, options),
@@ -54,13 +50,14 @@ function execIn(calls: HttpCalls, id: string): RemoteSandbox["exec"] {
   return exec as RemoteSandbox["exec"];
 }
 
-function commandBody(argv: readonly string[], options: RemoteExecOptions): object {
+function commandBody(argv: readonly string[], options: CommandOptions): object {
   const { cwd, env, timeoutMs, stdin, endsTree } = options;
   const isText = stdin === undefined || typeof stdin === "string";
   return {
     argv,
     cwd,
-    env,
+    // JSON has no undefined, which removes a variable as null does.
+    env: env && Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? null])),
     timeoutMs,
     endsTree,
     stdin: isText ? stdin : Buffer.from(stdin).toString("base64"),

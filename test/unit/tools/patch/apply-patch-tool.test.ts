@@ -192,10 +192,7 @@ describe("apply_patch", () => {
 
 describe("applyPatch", () => {
   const face = (root: string) =>
-    applyPatchForPrograms(
-      createPatcher(() => hostFiles),
-      { cwd: root },
-    );
+    applyPatchForPrograms({ patcher: createPatcher(() => hostFiles), cwd: root });
 
   it("applies a unified diff", async ({ root }) => {
     const patch = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n";
