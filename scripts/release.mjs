@@ -199,9 +199,9 @@ async function demo({ bare, found }, onLine) {
 /** Writes what the images are built of, for each architecture. The packages in it are compared with their hashes. */
 async function prepareImages(_, onLine) {
   const [{ completeFiles, readBuildContext }, { imageDefinitions }, { packTar }] = await Promise.all([
-    import("../dist/images/build-context.js"),
-    import("../dist/images/definition.js"),
-    import("../dist/docker/calls/tar.js"),
+    import("../dist/sandbox/images/build-context.js"),
+    import("../dist/sandbox/images/definition.js"),
+    import("../dist/sandbox/docker/calls/tar.js"),
   ]);
   await mkdir(target, { recursive: true });
   const contexts = [];

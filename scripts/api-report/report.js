@@ -40,36 +40,53 @@ function exportsOf(file) {
   return parse(file).body.flatMap((node) => {
     if (node.type !== "ExportNamedDeclaration" || node.source === null)
       throw new Error(`${file} does something else than export from other files`);
-    return node.specifiers.map(({ local }) => ({ file: fileAt(file, node.source), name: local.name }));
+    return node.specifiers.map(({ local }) =>
+      declared({ file: fileAt(file, node.source), name: local.name }),
+    );
   });
+}
+
+/** Where a name is declared that a file may only hand on, as the doors of the parts of src do. */
+function declared({ file, name }) {
+  const from = moduleOf(file).handedOn.get(name);
+  return from === undefined ? { file, name } : declared(from);
 }
 
 /** The declarations of these names, and of the names of this package that they mention. */
 function reachedFrom(names) {
   const exported = new Set(names.map(keyOf));
-  const modules = new Map();
   const reached = new Map();
   const waiting = [...names];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const key = keyOf(next);
     if (reached.has(key)) continue;
-    if (!modules.has(next.file)) modules.set(next.file, readModule(next.file));
-    const module = modules.get(next.file);
+    const module = moduleOf(next.file);
     const nodes = module.declarations.get(next.name);
     if (nodes === undefined) throw new Error(`${next.file} does not declare ${next.name}`);
     const parts = nodes.map((node) => (exported.has(key) ? node : visiblePart(node)));
     reached.set(key, { key, text: parts.map((node) => textOf(node, module)).join("\n") });
-    waiting.push(...parts.flatMap((node) => mentionsIn(node, module)));
+    waiting.push(...parts.flatMap((node) => mentionsIn(node, module)).map(declared));
   }
   return reached;
 }
 
-/** The declarations of a file by their names, and what the names that it imports mean. */
+const modules = new Map();
+
+function moduleOf(file) {
+  if (!modules.has(file)) modules.set(file, readModule(file));
+  return modules.get(file);
+}
+
+/** The declarations of a file by their names, and what the names mean that it imports or hands on. */
 function readModule(file) {
   const { body, comments, source } = parse(file);
   const declarations = new Map();
   const imports = new Map();
+  const handedOn = new Map();
   for (const node of body) {
+    if (node.type === "ExportNamedDeclaration" && node.source !== null)
+      for (const { local, exported } of node.specifiers)
+        handedOn.set(exported.name, { file: fileAt(file, node.source), name: local.name });
     if (node.type === "ImportDeclaration" && node.source.value.startsWith("."))
       for (const { local, imported } of node.specifiers)
         imports.set(local.name, { file: fileAt(file, node.source), name: imported?.name ?? null });
@@ -78,7 +95,7 @@ function readModule(file) {
     for (const name of declared.filter((one) => one !== undefined))
       declarations.set(name, [...(declarations.get(name) ?? []), declaration]);
   }
-  return { file, source, comments, declarations, imports };
+  return { file, source, comments, declarations, imports, handedOn };
 }
 
 /** A function that is not exported is mentioned for what it returns: that is how the types of the tools are computed. */

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+// @ts-expect-error -- a plain script without types
+import { lookThrough } from "../../scripts/doors.js";
 import * as brig from "../../src/index.js";
 import * as agent from "../../src/public/agent.js";
 import * as batch from "../../src/public/batch.js";
@@ -12,8 +14,8 @@ const source = fileURLToPath(new URL("../../src", import.meta.url));
 
 /** What an entry of the package exports, values and types, and the file that declares each. */
 function exportsOf(entry: string) {
-  const text = readFileSync(join(source, entry), "utf8");
-  return [...text.matchAll(/^export (type )?\{([^}]*)\} from "(.*)\.js"/gm)].flatMap(
+  const text: string = lookThrough(readFileSync(join(source, entry), "utf8"), join(source, entry));
+  return [...text.matchAll(/\bexport (type )?\{([^}]*)\} from "([^"]*)\.js"/g)].flatMap(
     ([, isType, names = "", file]) =>
       [...names.matchAll(/\w+/g)].map(([name]) => ({
         name,
