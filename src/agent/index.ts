@@ -14,7 +14,7 @@ export { readRoleFile } from "./config/config-file.js";
 export type { Config, McpServerConfig } from "./config/config-schema.js";
 export { DEFAULT_MODEL } from "./config/config-schema.js";
 export type { KeyPath } from "./config/key-path.js";
-export { formatKey, KEY_PATTERN, parseKey } from "./config/key-path.js";
+export { KEY_PATTERN, formatKey, parseKey } from "./config/key-path.js";
 export type { McpServerInput } from "./config/mcp-servers-schema.js";
 export { parseMcpServers } from "./config/mcp-servers-schema.js";
 export { ProjectHosts } from "./config/project-hosts.js";
@@ -29,15 +29,8 @@ export type { ContextOptions } from "./context/context-messages.js";
 export { readInstructionsFile } from "./context/instructions-file.js";
 export type { ProjectDocsOptions } from "./context/project-docs.js";
 export { asksForProjectDocs } from "./context/project-docs.js";
+export type { CompactionResult, Conversation, ConversationOptions, SettingChange, TurnInput, TurnResult } from "./conversation-options.js";
 export { openConversation } from "./conversation.js";
-export type {
-  CompactionResult,
-  Conversation,
-  ConversationOptions,
-  SettingChange,
-  TurnInput,
-  TurnResult,
-} from "./conversation-options.js";
 export { functionGates } from "./function-gates.js";
 export { JsonEvents } from "./jsonl-events.js";
 export { openMcpServers } from "./mcp/client/open-mcp-servers.js";
@@ -63,13 +56,7 @@ export type { LoginStatus, StoredStatus } from "./model/login/login-status.js";
 export { loginStatus } from "./model/login/login-status.js";
 export { configuredLogin } from "./model/login/open-login.js";
 export { parseApiKey, storeApiKey, storeTokens } from "./model/login/store-login.js";
-export type {
-  ModelClient,
-  ModelEvent,
-  ModelRequest,
-  TokenUsage,
-  ToolDeclaration,
-} from "./model/model-client.js";
+export type { ModelClient, ModelEvent, ModelRequest, TokenUsage, ToolDeclaration } from "./model/model-client.js";
 export { noUsage, usageTogether } from "./model/model-client.js";
 export { profileOf } from "./model/model-profile.js";
 export type { ModelSettings } from "./model/model-settings.js";
@@ -88,39 +75,15 @@ export { isSame, replaySession, workDirectory } from "./replay/replay-session.js
 export { readStructuredOutput } from "./replay/structured-output.js";
 export type { AgentResult, RunAgentOptions } from "./run-agent.js";
 export { runAgent } from "./run-agent.js";
+export type { McpSession } from "./session-servers.js";
 export { atifDocument } from "./session/export-atif.js";
 export type { SessionFileEntry, SessionSummary } from "./session/read/session-index.js";
-export {
-  agentsOf,
-  findLastSession,
-  findSession,
-  findSessionFiles,
-  summarise,
-  summariseAll,
-} from "./session/read/session-index.js";
+export { agentsOf, findLastSession, findSession, findSessionFiles, summarise, summariseAll } from "./session/read/session-index.js";
 export type { ReadRecord, SessionLine, SessionMeta, TurnSettings } from "./session/read/session-lines.js";
 export { readSessionLines } from "./session/read/session-lines.js";
-export type {
-  RecordedSession,
-  RecordedState,
-  RecordedWorkspace,
-  SessionProof,
-} from "./session/read/session-reader.js";
-export {
-  describeDamage,
-  egressOf,
-  isPrompt,
-  loadSession,
-  proofsOf,
-  WorkspaceReading,
-} from "./session/read/session-reader.js";
-export type {
-  AgentStep,
-  ChangingStep,
-  MessageStep,
-  SessionStep,
-  StepCall,
-} from "./session/read/session-steps.js";
+export type { RecordedSession, RecordedState, RecordedWorkspace, SessionProof } from "./session/read/session-reader.js";
+export { WorkspaceReading, describeDamage, egressOf, isPrompt, loadSession, proofsOf } from "./session/read/session-reader.js";
+export type { AgentStep, ChangingStep, MessageStep, SessionStep, StepCall } from "./session/read/session-steps.js";
 export { changingSteps, stepsOf } from "./session/read/session-steps.js";
 export type { SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
 export { Receipts } from "./session/receipts.js";
@@ -130,14 +93,8 @@ export { forkSession } from "./session/session-fork.js";
 export type { SentContext, SessionSetting } from "./session/setting.js";
 export { wireDisk } from "./session/write/cause-records.js";
 export type { SessionFileOptions, SessionLog, SessionRecord } from "./session/write/session-file.js";
-export {
-  continueSessionFile,
-  lockSessionFile,
-  noSessionLog,
-  openSessionFile,
-} from "./session/write/session-file.js";
+export { continueSessionFile, lockSessionFile, noSessionLog, openSessionFile } from "./session/write/session-file.js";
 export { sandboxPolicy } from "./session/write/session-records.js";
-export type { McpSession } from "./session-servers.js";
 export type { SessionSetup } from "./setup/setup-options.js";
 export { createThreadId } from "./thread-id.js";
 export type { AgentEvent, AgentListener } from "./turn/events.js";

@@ -23,8 +23,7 @@ import {
   readMcpResourceTool,
 } from "./mcp/resource-tools.js";
 import { type SearchToolsNeeds, searchToolsTool } from "./mcp/search-tools.js";
-import { applyPatchForPrograms } from "./patch/apply-patch-for-programs.js";
-import { sessionPatchTool } from "./patch/patch-interception.js";
+import { applyPatchForPrograms, sessionPatchTool } from "./patch/apply-patch-tool.js";
 import { type ViewImageNeeds, viewImageTool } from "./picture/view-image.js";
 import { type JsReplNeeds, jsReplResetTool, jsReplTool } from "./repl/js-repl.js";
 import { requestUserInputTool, type UserInputNeeds } from "./session/request-user-input.js";

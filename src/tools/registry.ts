@@ -14,7 +14,7 @@ import { strictSchema } from "./json-schema.js";
 import { MaskedTools } from "./masked-tools.js";
 import type { Elicit, McpServers } from "./mcp/mcp-servers.js";
 import { McpToolSet } from "./mcp/mcp-tool-set.js";
-import type { PatchInterceptionNeeds } from "./patch/patch-interception.js";
+import type { PatchInterceptionNeeds } from "./patch/apply-patch-tool.js";
 import { createPatcher } from "./patch/patcher.js";
 import { JsKernel } from "./repl/js-kernel.js";
 import { KernelSlot } from "./repl/kernel-slot.js";

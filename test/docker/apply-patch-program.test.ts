@@ -2,12 +2,14 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
 import { testEngine } from "../support/engine.js";
-import { type PatchEngine, patchCase, patched, toolsEngine } from "../support/patch-engines.js";
+import { patchCases } from "../support/patch-cases.js";
+import { codexEngine, patchCase, patched, programIn, toolsEngine, tried } from "../support/patch-engines.js";
+import { realCodex, whyNoCodex } from "../support/real-codex.js";
 import { sanitizerFindings, watchedToolbox } from "../support/runner-builds.js";
-import { openTestSandbox, sandboxTest } from "../support/sandbox.js";
+import { openTestSandbox, sandboxTest, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 import { patchOf } from "../unit/tools/patch/patches.js";
 
 const add = patchOf("*** Add File: made.txt", "+x");
@@ -15,17 +17,8 @@ const add = patchOf("*** Add File: made.txt", "+x");
 const isDeep = process.env.BRIG_TEST_DEEP === "1";
 const caseCount = isDeep ? 1000 : 60;
 const leadsOut = patchOf("*** Update File: ../outside", "@@", "-a", "+b");
+const codex = realCodex === null ? null : await codexEngine(realCodex);
 const USAGE = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n";
-
-function programIn(sandbox: Sandbox): PatchEngine {
-  return async (patch, directory) => {
-    const { exitCode, stdout, stderr } = await sandbox.exec(["apply_patch"], {
-      cwd: directory,
-      stdin: patch,
-    });
-    return { exitCode: exitCode ?? -1, said: stdout + stderr };
-  };
-}
 
 describe("apply_patch on PATH", () => {
   sandboxTest("applies its argument, or its input, where it is started", async ({ sandbox, workspace }) => {
@@ -55,19 +48,6 @@ describe("apply_patch on PATH", () => {
     expect(await run()).toEqual([2, USAGE]);
     expect(await run(add, "more")).toEqual([2, "Error: apply_patch accepts exactly one argument.\n"]);
     expect(await run("")).toEqual([1, "Invalid patch: The last line of the patch must be '*** End Patch'\n"]);
-    expect(await run("hello")).toEqual([
-      1,
-      "Invalid patch: The first line of the patch must be '*** Begin Patch'\n",
-    ]);
-    expect(await run(patchOf())).toEqual([1, "No files were modified.\n"]);
-    expect(await run(patchOf("*** Foo"))).toEqual([
-      1,
-      "Invalid patch hunk on line 2: '*** Foo' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'\n",
-    ]);
-    expect(await run(patchOf("*** Update File: none", "@@", "-a", "+b"))).toEqual([
-      1,
-      "Failed to read file to update ROOT/none: No such file or directory (os error 2)\n",
-    ]);
     const bytes = await sandbox.exec(["sh", "-c", "printf '\\377' | apply_patch"], { cwd: workspace });
     expect([bytes.exitCode, bytes.stderr]).toEqual([
       1,
@@ -133,7 +113,35 @@ describe("apply_patch on PATH", () => {
   );
 });
 
-describe("the program and the tools", { timeout: 300_000 }, () => {
+describe("the tools and the program", { timeout: 300_000 }, () => {
+  sandboxTest.for(patchCases)("$what", async (given, { sandbox, workspace: parent }) => {
+    for (const engine of [toolsEngine(sandbox.files), programIn(sandbox)]) {
+      const { seen, wanted } = await tried(engine, { parent, ...given });
+      expect(seen).toEqual(wanted);
+    }
+  });
+
+  sandboxTest.for([
+    ["a FIFO", "fifo", "path `ROOT/fifo` is not a file"],
+    ["a device", "/dev/zero", "path `/dev/zero` is not a file"],
+    ["a sparse giant", "giant", "file is larger than 67108864 bytes"],
+  ] as const)(
+    "refuse %s without waiting for it, and change nothing",
+    async ([, path, reason], { open, directory }) => {
+      const sandbox = await open({ workspace: directory });
+      await sandbox.exec(["sh", "-c", "mkfifo fifo; truncate -s 1T giant"]);
+      const count = (await sandbox.files.list(directory)).length;
+      const patch = patchOf("*** Add File: first", "+x", `*** Update File: ${path}`, "@@", "-a", "+b");
+      for (const engine of [toolsEngine(sandbox.files), programIn(sandbox)]) {
+        const { exitCode, said } = await engine(patch, directory);
+        const shown = said.replaceAll(directory, "ROOT");
+        const named = path.startsWith("/") ? path : `ROOT/${path}`;
+        expect([exitCode, shown]).toEqual([1, `Failed to read file to update ${named}: ${reason}\n`]);
+        expect(await sandbox.files.list(directory)).toHaveLength(count);
+      }
+    },
+  );
+
   it("make the same of any tree and any patch, and say the same", async () => {
     const toolboxVolume = isDeep ? await watchedToolbox(await testEngine()) : undefined;
     await using opened = await openTestSandbox({ toolboxVolume });
@@ -170,5 +178,14 @@ describe("the program and the tools", { timeout: 300_000 }, () => {
       });
       expect(run).toMatchObject({ timedOut: false, signal: null });
     }
+  });
+});
+
+describe.skipIf(codex === null)(withReason("Codex itself", whyNoCodex), () => {
+  it.for(patchCases)("comes to the same, but where that is said: $what", async (given) => {
+    await using directory = await temporaryDirectory();
+    const { seen, wanted } = await tried(codex!, { parent: directory.path, ...given });
+    if (given.isUnlikeCodex) expect(seen).not.toEqual(wanted);
+    else expect(seen).toEqual(wanted);
   });
 });

@@ -1,11 +1,14 @@
-import { chmod, lstat, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, posix } from "node:path";
+import { execa } from "execa";
 import fc from "fast-check";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { summary } from "../../src/tools/patch/apply-patch-tool.js";
 import type { PatchFiles } from "../../src/tools/patch/patch-files.js";
-import { summary } from "../../src/tools/patch/patch-output.js";
 import { createPatcher } from "../../src/tools/patch/patcher.js";
 import { fileText, line, mutatedPatch } from "../unit/tools/patch/patches.js";
 import { readTree } from "./host-tree.js";
+import type { PatchCase } from "./patch-cases.js";
 
 /** Files by their names; a link says `-> ` and where it leads, a name that ends with a slash is an empty directory. */
 export type PatchTree = Readonly<Record<string, string | Buffer>>;
@@ -15,6 +18,7 @@ export interface Patched {
   exitCode: number;
   said: string;
   tree: Record<string, string | null>;
+  modes: Record<string, string>;
 }
 
 /** Applies a patch in a directory and says what the program is to say. */
@@ -33,6 +37,28 @@ export const toolsEngine =
     return { exitCode: 1, said: `${said}\n` };
   };
 
+/** The program on the PATH of a sandbox. */
+export const programIn =
+  (sandbox: Sandbox): PatchEngine =>
+  async (patch, cwd) => {
+    const { exitCode, stdout, stderr } = await sandbox.exec(["apply_patch"], { cwd, stdin: patch });
+    return { exitCode: exitCode ?? -1, said: stdout + stderr };
+  };
+
+/** The real Codex, which is such a program under that name. */
+export async function codexEngine(launcher: string): Promise<PatchEngine> {
+  // The launcher from npm is a script, and does not pass its name on to the program that it starts.
+  const packages = join(await realpath(launcher), "../../..");
+  const names = await readdir(packages, { recursive: true });
+  const program = names.find((name) => /\/vendor\/[^/]+\/bin\/codex$/.test(name));
+  const codex = program === undefined ? launcher : join(packages, program);
+  return async (patch, cwd) => {
+    const options = { argv0: "apply_patch", cwd, input: patch, reject: false, stripFinalNewline: false };
+    const { exitCode, stdout, stderr } = await execa(codex, [], options);
+    return { exitCode: exitCode ?? -1, said: stdout + stderr };
+  };
+}
+
 /** Makes the tree below `parent`, lets the engine patch it, and looks at what is left. */
 export async function patched(
   engine: PatchEngine,
@@ -46,10 +72,36 @@ export async function patched(
     for (const [name, content] of Object.entries(tree)) await make(join(directory, name), content);
     const { exitCode, said } = await engine(patch, directory);
     const shown = said.replaceAll(directory, "ROOT").replaceAll(own, "ABOVE");
-    return { exitCode, said: shown, tree: await treeWithModes(directory) };
+    const left = await readTree(directory);
+    return { exitCode, said: shown, tree: left, modes: await modesOf(directory, Object.keys(left)) };
   } finally {
     await rm(own, { recursive: true, force: true });
   }
+}
+
+/** What the engine makes of a case, and what it has to make of it. */
+export async function tried(
+  engine: PatchEngine,
+  { parent, ...given }: PatchCase & { parent: string },
+): Promise<{ seen: Omit<Patched, "modes">; wanted: Omit<Patched, "modes"> }> {
+  const { exitCode, said, tree } = await patched(engine, { parent, ...given });
+  const wanted = {
+    exitCode: given.said.startsWith("Success") ? 0 : 1,
+    said: `${given.said}\n`,
+    tree: asRead(given.left ?? given.tree),
+  };
+  return { seen: { exitCode, said, tree }, wanted };
+}
+
+/** A tree as `readTree` describes it: with every directory, and with a character for each byte. */
+function asRead(tree: Readonly<Record<string, string | Buffer | null>>): Record<string, string | null> {
+  const read: Record<string, string | null> = {};
+  for (const [name, content] of Object.entries(tree)) {
+    for (let above = posix.dirname(name); above !== "."; above = posix.dirname(above))
+      read[`${above}/`] = null;
+    read[name] = content === null ? null : Buffer.from(content).toString("latin1");
+  }
+  return read;
 }
 
 async function make(path: string, content: string | Buffer): Promise<void> {
@@ -63,14 +115,12 @@ async function make(path: string, content: string | Buffer): Promise<void> {
   if (path.endsWith(".sh")) await chmod(path, 0o755);
 }
 
-/** As `readTree`, with the mode of each file behind its name. */
-async function treeWithModes(root: string): Promise<Record<string, string | null>> {
-  const tree = await readTree(root);
-  const entries = Object.entries(tree).map(async ([path, content]) => {
-    const { mode } = await lstat(join(root, path));
-    return [`${path} ${(mode & 0o7777).toString(8)}`, content] as const;
+async function modesOf(root: string, names: readonly string[]): Promise<Record<string, string>> {
+  const modes = names.map(async (name) => {
+    const { mode } = await lstat(join(root, name));
+    return [name, (mode & 0o7777).toString(8)] as const;
   });
-  return Object.fromEntries(await Promise.all(entries));
+  return Object.fromEntries(await Promise.all(modes));
 }
 
 const name = fc.constantFrom(

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { READ_SIZE = 64 * 1024, MAX_LINKS = 40 };
@@ -64,20 +63,6 @@ static int write_all(int fd, struct text content) {
     return 0;
 }
 
-/* Opens a new file beside the one that it will replace. */
-static int open_beside(const char *path, char name[PATH_MAX]) {
-    for (int tries = 0; tries < 100; tries++) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        int directory = (int)(strrchr(path, '/') + 1 - path);
-        int length = snprintf(name, PATH_MAX, "%.*s.brig-%d-%lx%x", directory, path, getpid(), (unsigned long)now.tv_nsec, tries);
-        if (length >= PATH_MAX) return errno = ENAMETOOLONG, -1;
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
-    return -1;
-}
-
 static int replace_there(const char *path, struct text content, mode_t mode) {
     struct stat st;
     bool exists = stat(path, &st) == 0;
@@ -86,7 +71,9 @@ static int replace_there(const char *path, struct text content, mode_t mode) {
     /* A rename would replace even a file its user has made read-only; a plain write would not, so neither does this. */
     if (exists && access(path, W_OK) != 0) return errno;
     char name[PATH_MAX];
-    int fd = open_beside(path, name);
+    int directory = (int)(strrchr(path, '/') + 1 - path);
+    if (snprintf(name, sizeof name, "%.*s.brig-XXXXXX", directory, path) >= (int)sizeof name) return ENAMETOOLONG;
+    int fd = mkostemp(name, O_CLOEXEC);
     if (fd < 0) return errno;
     int failure = write_all(fd, content);
     if (!failure && fchmod(fd, exists ? st.st_mode & 0777 : mode) != 0) failure = errno;

@@ -1,4 +1,4 @@
-/* A patch in the Begin/End format, and its effect on a text. The rules are the same as in src/tools/apply-patch of the host. */
+/* A patch in the Begin/End format, and its effect on a text. src/tools/patch has the same rules for the host; its README says why. */
 #ifndef BRIG_PATCH_H
 #define BRIG_PATCH_H
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { CapturedOutput } from "../../sandbox/index.js";
 import { captured, renderOutput } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
+import { interceptPatch, type PatchInterceptionNeeds } from "../patch/apply-patch-tool.js";
 import type { SandboxPlace } from "../review/action.js";
 import type { RefusalReason } from "../review/approval.js";
 import {

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { trim } from "../../lib/white-space.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { trim } from "../patch/format/white-space.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure, failureOutput, requireInput } from "../tool-failure.js";
 import type { WorkingDirectory } from "../tool-needs.js";

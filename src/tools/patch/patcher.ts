@@ -1,23 +1,29 @@
 import { withoutMark } from "../../lib/utf8.js";
+import { trimStart } from "../../lib/white-space.js";
 import { workdirOf } from "../tool-needs.js";
-import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
-import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";
-import { editsOfDiff } from "./format/apply-diff.js";
-import { looksLikeDiff, parseDiff } from "./format/parse-diff.js";
-import { parsePatch } from "./format/parse-patch.js";
-import { recognisePatchScript } from "./format/patch-command.js";
-import { trimStart } from "./format/white-space.js";
+import {
+  type ApplyOptions,
+  applyEdits,
+  changeOf,
+  editsOfPatch,
+  type FileEdit,
+  filesOfEdit,
+  type MadeChange,
+  type PatchChange,
+} from "./apply-edits.js";
+import { recognisePatchScript } from "./patch-command.js";
 import type { EditFailure, PatchFiles } from "./patch-files.js";
-import { PathLocks } from "./path-locks.js";
-import { realPaths } from "./real-paths.js";
+import { parsePatch } from "./patch-format.js";
+import { PathLocks, realPaths } from "./path-locks.js";
+import { editsOfDiff, looksLikeDiff, parseDiff } from "./unified-diff.js";
 
 export type PatchOutcome =
-  | { kind: "applied"; changes: PatchChange[]; durationMs: number }
+  | { kind: "applied"; changes: MadeChange[]; durationMs: number }
   | { kind: "empty" }
   /** The text is not a patch, or does not fit the files. Nothing was changed. */
   | ({ kind: "refused" } & EditFailure)
   /** A file could not be changed. `changes` were made before that and stay. */
-  | ({ kind: "failed"; changes: PatchChange[]; durationMs: number } & EditFailure);
+  | ({ kind: "failed"; changes: MadeChange[]; durationMs: number } & EditFailure);
 
 /** An abort stops before the next change; earlier changes stay. */
 interface PatchOptions extends ApplyOptions {
@@ -74,7 +80,7 @@ type ParsedEdits = { kind: "edits"; edits: FileEdit[] } | { kind: "invalid"; rea
 
 function parseEdits(text: string, cwd: string): ParsedEdits {
   const parsed = parsePatch(text);
-  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfPatch(parsed.patch, cwd) };
+  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfPatch(parsed.hunks, cwd) };
 }
 
 function parseAnyEdits(text: string, cwd: string): ParsedEdits {

@@ -1,12 +1,12 @@
 import type { SandboxDenial } from "../../sandbox/index.js";
-import type { FileChange, FileDiff, SandboxPlace } from "../review/action.js";
+import type { FileChange, SandboxPlace } from "../review/action.js";
 import type { ActionReview, RefusalReason } from "../review/approval.js";
 import { type Attempt, runReviewed } from "../review/reviewed-action.js";
 import type { ToolActivity, ToolCallOptions } from "../tool.js";
-import type { EditsMade, PatchChange } from "./apply-edits.js";
+import type { MadeChange, PatchChange } from "./apply-edits.js";
 import { type PatchFiles, refusingSymlinks } from "./patch-files.js";
 import { changesOf, type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
-import { realPaths } from "./real-paths.js";
+import { realPaths } from "./path-locks.js";
 
 export interface PatchReview {
   review: ActionReview;
@@ -49,7 +49,7 @@ export async function applyReviewedPatch(
       signal: call.signal,
       resume: outside === null ? undefined : { files: outside, doneCount },
       onStart: (changes) => events.start(changes),
-      onEnd: (end) => events.end(end),
+      onEnd: (changes, { success }) => events.end(changes, success),
     });
     const whole = earlier === null ? outcome : joined(earlier, outcome);
     const denial = denialOf(outcome);
@@ -86,7 +86,9 @@ class PatchEvents {
   readonly #patch: string;
   readonly #report: (activity: ToolActivity) => void;
   #isStarted = false;
-  #end: { changes: FileChange[]; diffs: FileDiff[]; success: boolean } | null = null;
+  readonly #made: MadeChange[] = [];
+  /** Whether the last attempt did all; null before its end. */
+  #success: boolean | null = null;
 
   constructor(patch: string, { onActivity }: ToolCallOptions) {
     this.#patch = patch;
@@ -99,22 +101,21 @@ class PatchEvents {
     this.#report({ kind: "patch-started", changes: changes.map(activityOf), patch: this.#patch });
   }
 
-  end({ changes, texts, success }: EditsMade): void {
-    const diffs = changes.map(({ path, movedFrom }, index) => ({
-      path,
-      movedFrom,
-      before: texts[index]?.before ?? null,
-      after: texts[index]?.after ?? null,
-    }));
-    this.#end = {
-      changes: [...(this.#end?.changes ?? []), ...changes.map(activityOf)],
-      diffs: [...(this.#end?.diffs ?? []), ...diffs],
-      success,
-    };
+  end(changes: readonly MadeChange[], success: boolean): void {
+    this.#made.push(...changes);
+    this.#success = success;
   }
 
   finish(): void {
-    if (this.#end !== null) this.#report({ kind: "patch-ended", ...this.#end });
+    if (this.#success === null) return;
+    const changes = this.#made.map(activityOf);
+    const diffs = this.#made.map(({ path, movedFrom, before, after }) => ({
+      path,
+      movedFrom,
+      before,
+      after,
+    }));
+    this.#report({ kind: "patch-ended", changes, diffs, success: this.#success });
   }
 }
 
@@ -122,7 +123,7 @@ function activityOf({ kind, path, movedFrom }: PatchChange): FileChange {
   return { kind, path: movedFrom ?? path };
 }
 
-function changesMade(outcome: PatchOutcome): PatchChange[] {
+function changesMade(outcome: PatchOutcome): MadeChange[] {
   return outcome.kind === "applied" || outcome.kind === "failed" ? outcome.changes : [];
 }
 

@@ -9,10 +9,10 @@ import { normalised } from "../../../src/agent/turn/history.js";
 import { layoutDraft } from "../../../src/cli/conversation/screen/text-layout.js";
 import { breakBetweenWords, breakColumns } from "../../../src/lib/terminal/break-columns.js";
 import { openTransport } from "../../../src/sandbox/docker/transport.js";
-import { applyChunks } from "../../../src/tools/patch/format/edit-text.js";
-import { parsePatch } from "../../../src/tools/patch/format/parse-patch.js";
-import { recognisePatchScript } from "../../../src/tools/patch/format/patch-command.js";
+import { applyChunks } from "../../../src/tools/patch/edit-text.js";
+import { recognisePatchScript } from "../../../src/tools/patch/patch-command.js";
 import type { PatchFiles } from "../../../src/tools/patch/patch-files.js";
+import { parsePatch } from "../../../src/tools/patch/patch-format.js";
 import { createPatcher } from "../../../src/tools/patch/patcher.js";
 import { callOf, outputOf } from "../../support/histories.js";
 import { type Bench, type BenchContext, compare } from "../bench.js";
@@ -148,8 +148,8 @@ const cases: Case[] = [
       const before = "a\n".repeat(size);
       const wanted = `${" a\n".repeat(2_000)}-b`;
       const parsed = parsePatch(`*** Begin Patch\n*** Update File: f\n${wanted}\n*** End Patch`);
-      if (parsed.kind !== "patch" || parsed.patch.hunks[0]?.kind !== "update") throw new Error("no update");
-      const { chunks } = parsed.patch.hunks[0];
+      if (parsed.kind !== "patch" || parsed.hunks[0]?.kind !== "update") throw new Error("no update");
+      const { chunks } = parsed.hunks[0];
       return () => applyChunks(before, chunks, "f");
     },
   },

@@ -1,5 +1,5 @@
+import { trim } from "../../../lib/white-space.js";
 import { cutText } from "../../../sandbox/index.js";
-import { trim } from "../../patch/format/white-space.js";
 
 const MAX_TEXT_BYTES = 500;
 const TAB_WIDTH = 4;

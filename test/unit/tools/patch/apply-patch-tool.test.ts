@@ -2,10 +2,9 @@ import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { applyPatchForPrograms } from "../../../../src/tools/patch/apply-patch-for-programs.js";
-import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js";
-import { parsePatch } from "../../../../src/tools/patch/format/parse-patch.js";
+import { applyPatchForPrograms, applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
+import { parsePatch } from "../../../../src/tools/patch/patch-format.js";
 import { createPatcher } from "../../../../src/tools/patch/patcher.js";
 import type { Tool, ToolActivity, ToolOutput } from "../../../../src/tools/tool.js";
 import { hostFiles } from "../../../support/host-files.js";
@@ -68,7 +67,7 @@ describe("apply_patch", () => {
 
   it("teaches a format that its parser takes", ({ jsonTool }) => {
     const [example = ""] = /\*\*\* Begin Patch[\s\S]*\*\*\* End Patch/.exec(jsonTool.description) ?? [];
-    expect(parsePatch(example)).toMatchObject({ kind: "patch", patch: { hunks: [{}, {}, {}] } });
+    expect(parsePatch(example)).toMatchObject({ kind: "patch", hunks: [{}, {}, {}] });
   });
 
   it("answers with sections of text", async ({ tool, root }) => {

@@ -1,4 +1,4 @@
-import type { Change } from "../../../../src/tools/patch/format/patch.js";
+import type { Change } from "../../../../src/tools/patch/patch-format.js";
 
 /** The shortest way from one list of lines to another: the longest common subsequence stays. */
 export function differences(before: readonly string[], after: readonly string[]): Change[] {

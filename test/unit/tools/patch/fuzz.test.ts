@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js";
-import { recognisePatchScript } from "../../../../src/tools/patch/format/patch-command.js";
+import { recognisePatchScript } from "../../../../src/tools/patch/patch-command.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/patch/patcher.js";
 import { runs } from "../../../support/fuzz.js";

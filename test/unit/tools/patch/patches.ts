@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Change, Chunk, Hunk, Patch } from "../../../../src/tools/patch/format/patch.js";
+import type { Change, Chunk, Hunk } from "../../../../src/tools/patch/patch-format.js";
 
 /** The lines between `*** Begin Patch` and `*** End Patch`, as a patch. */
 export function patchOf(...lines: string[]): string {
@@ -42,10 +42,7 @@ const hunk: fc.Arbitrary<Hunk> = fc.oneof(
   }),
 );
 
-export const patch: fc.Arbitrary<Patch> = fc.record({
-  environmentId: fc.option(trimmed),
-  hunks: fc.array(hunk, { maxLength: 4 }),
-});
+export const hunks = fc.array(hunk, { maxLength: 4 });
 
 const anyPatchLine = fc.oneof(
   line.map((text) => ` ${text}`),

@@ -7,17 +7,14 @@ import {
   DELETE,
   END,
   END_OF_FILE,
-  ENVIRONMENT,
   type Hunk,
   MOVE,
-  type Patch,
   UPDATE,
-} from "../../../../src/tools/patch/format/patch.js";
+} from "../../../../src/tools/patch/patch-format.js";
 
-/** The patch as text, which parses to the same patch. No final newline. */
-export function printPatch({ environmentId, hunks }: Patch): string {
-  const environment = environmentId === null ? [] : [`${ENVIRONMENT} ${environmentId}`];
-  return [BEGIN, ...environment, ...hunks.flatMap(printHunk), END].join("\n");
+/** A patch of these hunks, which parses to the same ones. No final newline. */
+export function printPatch(hunks: readonly Hunk[]): string {
+  return [BEGIN, ...hunks.flatMap(printHunk), END].join("\n");
 }
 
 function printHunk(hunk: Hunk): string[] {

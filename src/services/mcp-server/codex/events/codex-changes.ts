@@ -13,7 +13,7 @@ export function codexChanges(
   cwd: string,
 ): Record<string, object> {
   const parsed = parsePatch(patch);
-  const hunks = parsed.kind === "patch" ? parsed.patch.hunks : [];
+  const hunks = parsed.kind === "patch" ? parsed.hunks : [];
   return Object.fromEntries(
     changes.map(({ path, kind }) => {
       const absolute = posix.resolve(cwd, path);

@@ -1,11 +1,8 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type PatchCommand,
-  recognisePatchCommand,
-} from "../../../../../src/tools/patch/format/patch-command.js";
-import { line, patchOf } from "../patches.js";
+import { type PatchCommand, recognisePatchCommand } from "../../../../src/tools/patch/patch-command.js";
+import { line, patchOf } from "./patches.js";
 
 const patch = patchOf("*** Add File: f", "+a");
 const found = (directory: string | null = null, text = patch): PatchCommand => ({

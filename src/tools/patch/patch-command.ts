@@ -1,4 +1,4 @@
-import { parsePatch } from "./parse-patch.js";
+import { parsePatch } from "./patch-format.js";
 
 export type PatchCommand =
   /** The command applies a patch. Relative paths start at `directory`, relative to the working directory. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { trim, trimEnd, trimStart } from "../../../../../src/tools/patch/format/white-space.js";
+import { trim, trimEnd, trimStart } from "../../../src/lib/white-space.js";
 
 it("what is trimmed is white space in the sense of Unicode, and nothing else", () => {
   const units = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit));

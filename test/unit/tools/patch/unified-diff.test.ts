@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyHunks, editsOfDiff } from "../../../../../src/tools/patch/format/apply-diff.js";
-import type { FileDiff } from "../../../../../src/tools/patch/format/diff.js";
-import { parseDiff } from "../../../../../src/tools/patch/format/parse-diff.js";
-import { fileText, mutatedPatch } from "../patches.js";
-import { unifiedDiff } from "../unified-diff.js";
+import type { FileDiff } from "../../../../src/tools/patch/unified-diff.js";
+import { applyHunks, editsOfDiff, parseDiff } from "../../../../src/tools/patch/unified-diff.js";
+import { fileText, mutatedPatch } from "./patches.js";
+import { unifiedDiff } from "./unified-diff.js";
 
 function filesOf(...lines: string[]): FileDiff[] {
   const parsed = parseDiff(lines.join("\n"));

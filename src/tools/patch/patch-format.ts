@@ -1,29 +1,43 @@
-import { withoutMark } from "../../../lib/utf8.js";
-import {
-  ADD,
-  ANCHOR,
-  BEGIN,
-  type Change,
-  type Chunk,
-  DELETE,
-  END,
-  END_OF_FILE,
-  ENVIRONMENT,
-  type Hunk,
-  MOVE,
-  type Patch,
-  UPDATE,
-} from "./patch.js";
-import { trim, trimEnd } from "./white-space.js";
+import { withoutMark } from "../../lib/utf8.js";
+import { trim, trimEnd } from "../../lib/white-space.js";
+
+/** The change of one file in a patch of the Begin/End format. Paths are as written. */
+export type Hunk =
+  | { kind: "add"; path: string; lines: string[] }
+  | { kind: "delete"; path: string }
+  | { kind: "update"; path: string; moveTo: string | null; chunks: Chunk[] };
+
+/** A place in a file, with its changes. */
+export interface Chunk {
+  /** The text after `@@ `: a line somewhere before the place. */
+  anchor: string | null;
+  changes: Change[];
+  isAtEnd: boolean;
+}
+
+export interface Change {
+  kind: "context" | "add" | "remove";
+  text: string;
+}
+
+export const BEGIN = "*** Begin Patch";
+export const END = "*** End Patch";
+export const ADD = "*** Add File: ";
+export const DELETE = "*** Delete File: ";
+export const UPDATE = "*** Update File: ";
+export const MOVE = "*** Move to: ";
+export const END_OF_FILE = "*** End of File";
+const ENVIRONMENT = "*** Environment ID:";
+export const ANCHOR = "@@";
 
 /** `reason` has Codex's words, which models know. */
-export type ParsedPatch = { kind: "patch"; patch: Patch } | { kind: "invalid"; reason: string };
+export type ParsedPatch = { kind: "patch"; hunks: Hunk[] } | { kind: "invalid"; reason: string };
 
 /** Reads a patch, which may be inside the rest of a shell heredoc: `<<EOF` … `EOF`. */
 export function parsePatch(text: string): ParsedPatch {
   const lines = withoutHeredoc(splitLines(trim(withoutMark(text))));
   try {
-    return { kind: "patch", patch: new PatchReader(lines).read() };
+    return { kind: "patch", hunks: new PatchReader(lines).read() };
   } catch (error) {
     if (error instanceof InvalidPatch) return { kind: "invalid", reason: error.message };
     throw error;
@@ -73,9 +87,9 @@ class PatchReader {
     this.#lines = [...lines.slice(0, -1), END];
   }
 
-  read(): Patch {
+  read(): Hunk[] {
     this.#next = 1;
-    const environmentId = this.#readEnvironment();
+    this.#skipEnvironment();
     const hunks: Hunk[] = [];
     while (!this.#atHeader(END)) hunks.push(this.#readHunk());
     this.#next++;
@@ -83,20 +97,19 @@ class PatchReader {
     while (this.#next < this.#lines.length - 1) {
       if (trim(this.#take()) !== "") throw new InvalidPatch(lastLineReason);
     }
-    return { environmentId, hunks };
+    return hunks;
   }
 
-  #readEnvironment(): string | null {
-    let id: string | null = null;
-    for (; trim(this.#peek()).startsWith(ENVIRONMENT); this.#next++) {
-      if (id !== null)
+  /** The line may name one environment. brig has only one, so the name says nothing. */
+  #skipEnvironment(): void {
+    for (let count = 1; trim(this.#peek()).startsWith(ENVIRONMENT); count++) {
+      if (count > 1)
         throw new InvalidPatch(
           "invalid patch: apply_patch environment_id cannot be specified more than once",
         );
-      id = trim(trim(this.#peek()).slice(ENVIRONMENT.length));
-      if (id === "") throw new InvalidPatch("invalid patch: apply_patch environment_id cannot be empty");
+      if (trim(trim(this.#take()).slice(ENVIRONMENT.length)) === "")
+        throw new InvalidPatch("invalid patch: apply_patch environment_id cannot be empty");
     }
-    return id;
   }
 
   #readHunk(): Hunk {
@@ -224,3 +237,29 @@ function changeOf(line: string): Change | null {
 function invalidHunk(line: number, reason: string): InvalidPatch {
   return new InvalidPatch(`invalid hunk at line ${line}, ${reason}`);
 }
+
+/**
+ * The format of a patch as a Lark grammar, which the endpoint enforces. It is stricter than the parser and
+ * never looser: an update has changes, and so has every anchor.
+ */
+export const patchGrammar = `start: begin hunk+ end
+begin: "${BEGIN}" LF
+end: "${END}" LF?
+
+hunk: add | delete | update
+add: "${ADD}" path LF added+
+delete: "${DELETE}" path LF
+update: "${UPDATE}" path LF move? first_chunk chunk* end_of_file?
+move: "${MOVE}" path LF
+
+first_chunk: anchor? change+
+chunk: anchor change+
+anchor: ("${ANCHOR}" | "${ANCHOR} " /(.+)/) LF
+change: ("+" | "-" | " ") /(.*)/ LF
+added: "+" /(.*)/ LF
+end_of_file: "${END_OF_FILE}" LF
+
+path: /(.+)/
+
+%import common.LF
+`;
