@@ -1,9 +1,10 @@
-import { readdir, rename, rm, unlink, writeFile } from "node:fs/promises";
+import { rename, rm, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readTextFile } from "./bounded-file.js";
 import { errnoOf } from "./errno.js";
 import { makeDirectory } from "./files/make-directory.js";
+import { namesIn } from "./files/names-in.js";
 import { nullable, object, positiveInteger, readOrNull, type Shape, string } from "./json/json-shape.js";
 import { parseJson } from "./json/parse-json.js";
 import { ownerOf, ownerState, readHostProcesses } from "./owner.js";
@@ -69,12 +70,7 @@ export class OwnedRecords<T extends object> {
   }
 
   async #names(): Promise<string[]> {
-    try {
-      return (await readdir(this.#directory)).filter((name) => /^[0-9]{1,10}\.[0-9]{1,5}\.json$/.test(name));
-    } catch (error) {
-      if (errnoOf(error) === "ENOENT") return [];
-      throw error;
-    }
+    return (await namesIn(this.#directory)).filter((name) => /^[0-9]{1,10}\.[0-9]{1,5}\.json$/.test(name));
   }
 }
 

@@ -17,6 +17,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { errnoOf } from "../../lib/errno.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
+import { namesIn } from "../../lib/files/names-in.js";
 import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
 import { type HostGit, hostGit, reasonOf, refused } from "./host-git.js";
 import type { HostRepository } from "./host-repository.js";
@@ -338,13 +339,4 @@ export async function removeLeftQuarantines(brigHome: string, processes: HostPro
 
 function directoryIn(brigHome: string): string {
   return join(brigHome, "quarantine");
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return [];
-    throw error;
-  }
 }

@@ -1,11 +1,12 @@
 import { createHash, type Hash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, type FileHandle, link, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, type FileHandle, link, open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
 import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
+import { namesIn } from "../../lib/files/names-in.js";
 import type { ContentPiece } from "../files/file-request.js";
 
 /** A content that was added to a store. */
@@ -67,10 +68,7 @@ export class ContentStore {
 
   /** Removes what a killed process has not written to its end, and returns the number. Nobody may be writing. */
   async removeUnfinished(): Promise<number> {
-    const names = await readdir(this.#directory).catch((error: unknown) => {
-      if (errnoOf(error) === "ENOENT") return [];
-      throw error;
-    });
+    const names = await namesIn(this.#directory);
     const left = names.filter((name) => name.startsWith("."));
     for (const name of left) await rm(join(this.#directory, name), { force: true });
     return left.length;

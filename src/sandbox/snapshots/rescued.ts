@@ -1,6 +1,6 @@
-import { lstat, mkdir, readdir, readlink, rm, symlink } from "node:fs/promises";
+import { lstat, mkdir, readlink, rm, symlink } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { errnoOf } from "../../lib/errno.js";
+import { namesIn } from "../../lib/files/names-in.js";
 import { type HostProcesses, ownerState } from "../../lib/owner.js";
 import {
   type DescribedSnapshot,
@@ -41,10 +41,7 @@ export async function forgetRescue(brigHome: string, id: string): Promise<void> 
 
 /** All rescues that were noted, also those whose state is gone. */
 export async function readRescues(brigHome: string): Promise<Rescue[]> {
-  const names = await readdir(directoryIn(brigHome)).catch((error: unknown) => {
-    if (errnoOf(error) === "ENOENT") return [];
-    throw error;
-  });
+  const names = await namesIn(directoryIn(brigHome));
   const noted = names.filter((name) => name.startsWith(PREFIX));
   return await Promise.all(noted.map((name) => readRescue(brigHome, name.slice(PREFIX.length))));
 }

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { access, type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, type LockOptions } from "../../lib/file-lock.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
+import { namesIn } from "../../lib/files/names-in.js";
 import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
 import type { BaseState } from "../tree/tree-changes.js";
 import { ContentStore, notStored } from "./content-store.js";
@@ -253,15 +254,6 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return [];
-    throw error;
-  }
 }
 
 /** A directory cannot be renamed onto one that is not empty, so the old one is moved away first. */

@@ -10,7 +10,7 @@ export interface Attack {
   readonly remedy: string;
   /**
    * POSIX shell, run by the agent in its container. It ends with 0 once the attack is in place, with
-   * `NOT_POSSIBLE` where the container lacks what it needs. The functions of `attack-script.ts` come before it.
+   * `NOT_POSSIBLE` where the container lacks what it needs. The functions of `plant-attack.ts` come before it.
    */
   readonly script: string;
   /** Paths or other names that it replaces. Attacks that share one of these need a container each. */
