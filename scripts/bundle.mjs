@@ -60,19 +60,19 @@ const groups = [
   // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
-    test: /\/src\/(?:cli\/setup\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
+    test: /\/src\/(?:sandbox\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|command-safety\/|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/))/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|command-safety\/|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
+    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|early-engine|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.

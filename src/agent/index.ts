@@ -4,46 +4,39 @@
 export type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 export { agentEventKinds } from "./agents/agent-event-kinds.js";
 export type { AgentPlacement } from "./agents/agent-label.js";
-export type { AgentModelChoice, AgentRole, AgentsOptions } from "./agents/agents-options.js";
+export type { AgentsOptions } from "./agents/agents-options.js";
 export type { ApprovalAnswer, ApprovalRequest, Approver } from "./approvals/approvals.js";
 export { QuestionQueue } from "./approvals/question-queue.js";
 export type { CompactionOptions } from "./compaction/compactor.js";
-export type { AgentRoleConfig } from "./config/agents-schema.js";
-export { rolesIn } from "./config/agents-schema.js";
-export { readRoleFile } from "./config/config-file.js";
 export type { Config, McpServerConfig } from "./config/config-schema.js";
 export { DEFAULT_MODEL } from "./config/config-schema.js";
 export type { KeyPath } from "./config/key-path.js";
-export { KEY_PATTERN, formatKey, parseKey } from "./config/key-path.js";
+export { formatKey, KEY_PATTERN, parseKey } from "./config/key-path.js";
 export type { McpServerInput } from "./config/mcp-servers-schema.js";
-export { parseMcpServers } from "./config/mcp-servers-schema.js";
-export { ProjectHosts } from "./config/project-hosts.js";
 export type { DescribedValue } from "./config/settings/describe-config.js";
 export { describeConfig } from "./config/settings/describe-config.js";
 export type { ConfigChoice, LoadedConfig } from "./config/settings/load-config.js";
-export { configFiles, loadConfig } from "./config/settings/load-config.js";
+export { configFiles, loadConfig, parseOverride } from "./config/settings/load-config.js";
 export { describeSource } from "./config/settings/sources.js";
-export { commandVariables } from "./config/shell-environment.js";
 export { keyLines, parseToml } from "./config/toml-document.js";
 export type { ContextOptions } from "./context/context-messages.js";
-export { readInstructionsFile } from "./context/instructions-file.js";
-export type { ProjectDocsOptions } from "./context/project-docs.js";
-export { asksForProjectDocs } from "./context/project-docs.js";
-export type { CompactionResult, Conversation, ConversationOptions, SettingChange, TurnInput, TurnResult } from "./conversation-options.js";
 export { openConversation } from "./conversation.js";
+export type {
+  CompactionResult,
+  Conversation,
+  ConversationOptions,
+  SettingChange,
+  TurnInput,
+  TurnResult,
+} from "./conversation-options.js";
 export { functionGates } from "./function-gates.js";
 export { JsonEvents } from "./jsonl-events.js";
-export { openMcpServers } from "./mcp/client/open-mcp-servers.js";
-export type { McpServerSettings } from "./mcp/client/server-settings.js";
-export { DEFAULT_STARTUP_TIMEOUT_MS } from "./mcp/client/server-settings.js";
-export { serverLauncher } from "./mcp/launch/launch-servers.js";
-export type { ServerPlace } from "./mcp/launch/server-place.js";
+export { missingVariable, serverOpener, startupTimeoutMs } from "./mcp/configured-servers.js";
 export type { ClientProvider, OwnClientOptions } from "./model/create-model-client.js";
 export { createModelClient } from "./model/create-model-client.js";
 export type { ConnectionOptions } from "./model/endpoint/connection.js";
 export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
 export type { OpenAIClient } from "./model/endpoint/openai-client.js";
-export { requestSent } from "./model/endpoint/request-sent.js";
 export type { CallOutput, MessageItem, ResponseItem } from "./model/items.js";
 export { calledTool, isToolCall, isToolOutput, messageText, outputText } from "./model/items.js";
 export { logInWithBrowser } from "./model/login/browser-login.js";
@@ -54,20 +47,34 @@ export { issuerSettings } from "./model/login/issuer/issuer-settings.js";
 export { logOut } from "./model/login/log-out.js";
 export type { LoginStatus, StoredStatus } from "./model/login/login-status.js";
 export { loginStatus } from "./model/login/login-status.js";
-export { configuredLogin } from "./model/login/open-login.js";
 export { parseApiKey, storeApiKey, storeTokens } from "./model/login/store-login.js";
-export type { ModelClient, ModelEvent, ModelRequest, TokenUsage, ToolDeclaration } from "./model/model-client.js";
+export type {
+  ModelClient,
+  ModelEvent,
+  ModelRequest,
+  TokenUsage,
+  ToolDeclaration,
+} from "./model/model-client.js";
 export { noUsage, usageTogether } from "./model/model-client.js";
 export { profileOf } from "./model/model-profile.js";
 export type { ModelSettings } from "./model/model-settings.js";
 export { observedModel } from "./model/observed-model.js";
 export { costOfRequest, priceOfModel } from "./model/prices/model-price.js";
 export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
-export { configuredWireApi, resolveProvider } from "./model/resolve-provider.js";
+export { configuredWireApi } from "./model/resolve-provider.js";
 export type { Script, ScriptOptions, ScriptStep } from "./model/script/script.js";
 export { loadScript } from "./model/script/script.js";
 export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
+export type { AgentSettings, CallerDefaults, SessionHost } from "./open/agent-settings.js";
+export { configuredGates, exploreTools } from "./open/configured-options.js";
+export type { EarlierSession } from "./open/earlier-session.js";
+export { openEarlierSession } from "./open/earlier-session.js";
+export { openModel } from "./open/open-models.js";
+export type { PreparedSession } from "./open/prepare-session.js";
+export { prepareSession } from "./open/prepare-session.js";
+export { projectHosts } from "./open/remembered-hosts.js";
+export { resolveRun } from "./open/run-settings.js";
 export type { Recording } from "./replay/replay-recording.js";
 export { readRecording } from "./replay/replay-recording.js";
 export type { ReplayReport } from "./replay/replay-session.js";
@@ -75,15 +82,33 @@ export { isSame, replaySession, workDirectory } from "./replay/replay-session.js
 export { readStructuredOutput } from "./replay/structured-output.js";
 export type { AgentResult, RunAgentOptions } from "./run-agent.js";
 export { runAgent } from "./run-agent.js";
-export type { McpSession } from "./session-servers.js";
 export { atifDocument } from "./session/export-atif.js";
 export type { SessionFileEntry, SessionSummary } from "./session/read/session-index.js";
-export { agentsOf, findLastSession, findSession, findSessionFiles, summarise, summariseAll } from "./session/read/session-index.js";
+export {
+  agentsOf,
+  findLastSession,
+  findSession,
+  findSessionFiles,
+  summarise,
+  summariseAll,
+} from "./session/read/session-index.js";
 export type { ReadRecord, SessionLine, SessionMeta, TurnSettings } from "./session/read/session-lines.js";
 export { readSessionLines } from "./session/read/session-lines.js";
-export type { RecordedSession, RecordedState, RecordedWorkspace, SessionProof } from "./session/read/session-reader.js";
-export { WorkspaceReading, describeDamage, egressOf, isPrompt, loadSession, proofsOf } from "./session/read/session-reader.js";
-export type { AgentStep, ChangingStep, MessageStep, SessionStep, StepCall } from "./session/read/session-steps.js";
+export type { RecordedSession, SessionProof } from "./session/read/session-reader.js";
+export {
+  egressOf,
+  isPrompt,
+  loadSession,
+  proofsOf,
+  WorkspaceReading,
+} from "./session/read/session-reader.js";
+export type {
+  AgentStep,
+  ChangingStep,
+  MessageStep,
+  SessionStep,
+  StepCall,
+} from "./session/read/session-steps.js";
 export { changingSteps, stepsOf } from "./session/read/session-steps.js";
 export type { SessionBranchArrival, SessionReceipt } from "./session/receipts.js";
 export { Receipts } from "./session/receipts.js";
@@ -93,8 +118,9 @@ export { forkSession } from "./session/session-fork.js";
 export type { SentContext, SessionSetting } from "./session/setting.js";
 export { wireDisk } from "./session/write/cause-records.js";
 export type { SessionFileOptions, SessionLog, SessionRecord } from "./session/write/session-file.js";
-export { continueSessionFile, lockSessionFile, noSessionLog, openSessionFile } from "./session/write/session-file.js";
+export { lockSessionFile, openSessionFile } from "./session/write/session-file.js";
 export { sandboxPolicy } from "./session/write/session-records.js";
+export type { McpSession } from "./session-servers.js";
 export type { SessionSetup } from "./setup/setup-options.js";
 export { createThreadId } from "./thread-id.js";
 export type { AgentEvent, AgentListener } from "./turn/events.js";

@@ -9,8 +9,22 @@ export { removeLeftQuarantines } from "./branch/arrival.js";
 export type { PatchSide } from "./changes/patch.js";
 export { isRefusedByGit, unifiedText } from "./changes/patch.js";
 export { applyKept, openFromSnapshot, undoKilledApplies } from "./changes/sandbox-changes.js";
-export type { ApplyOptions, ApplyResult, DiffOptions, ForkApplied, ForkDiff, ForkOptions, ForkPathOptions, PathReason, Snapshot, SnapshotOptions, WorkspaceChange, WorkspaceDiff } from "./changes/workspace-change.js";
+export type {
+  ApplyOptions,
+  ApplyResult,
+  DiffOptions,
+  ForkApplied,
+  ForkDiff,
+  ForkOptions,
+  ForkPathOptions,
+  PathReason,
+  Snapshot,
+  SnapshotOptions,
+  WorkspaceChange,
+  WorkspaceDiff,
+} from "./changes/workspace-change.js";
 export { INITIAL_CREDIT } from "./channel/protocol.js";
+export { connectAndOpen } from "./connect-and-open.js";
 export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
 export { readTar, streamTar } from "./docker/calls/tar.js";
@@ -22,7 +36,15 @@ export { FULL_DISK_BYTES } from "./docker/disk/full-disk.js";
 export { freeSpace, isThisMachine, readMeminfo } from "./docker/disk/this-machine.js";
 export { isDefiniteFailure } from "./docker/engine-failure.js";
 export { probeEngine } from "./docker/engine-probe.js";
-export type { ContainerBody, ContainerChange, ContainerState, Engine, EngineConnection, ImageLayer, ImageSummary } from "./docker/engine-types.js";
+export type {
+  ContainerBody,
+  ContainerChange,
+  ContainerState,
+  Engine,
+  EngineConnection,
+  ImageLayer,
+  ImageSummary,
+} from "./docker/engine-types.js";
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
 export type { AskAboutHost, AskedHost, EgressAttempt, HostAnswer } from "./egress/attempt.js";
 export { ownAddresses } from "./egress/dial.js";
@@ -39,18 +61,29 @@ export { ensureImages } from "./images/ensure.js";
 export { findImage, findImages } from "./images/find-image.js";
 export { listImages } from "./images/list.js";
 export { isLocked, lockDirectory, withLock } from "./images/lock.js";
-export type { PruneReport, PrunedObject } from "./images/prune.js";
+export type { PrunedObject, PruneReport } from "./images/prune.js";
 export { pruneImages } from "./images/prune.js";
-export { ensureToolboxVolume, homeId, homeLabel, toolboxLabel, volumeContainer } from "./images/toolbox-volume.js";
+export {
+  ensureToolboxVolume,
+  homeId,
+  homeLabel,
+  toolboxLabel,
+  volumeContainer,
+} from "./images/toolbox-volume.js";
 export type { UnfinishedLabel } from "./images/unfinished.js";
-export { finishedLabels, removeUnfinished, unfinishedImages, unfinishedInstruction } from "./images/unfinished.js";
+export {
+  finishedLabels,
+  removeUnfinished,
+  unfinishedImages,
+  unfinishedInstruction,
+} from "./images/unfinished.js";
 export { LABELS, sessionLabels } from "./labels.js";
 export { readableSecrets } from "./network/egress/read-egress.js";
 export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
 export { openPorts, recordPort } from "./network/port-records.js";
 export type { SecondSandbox } from "./open-beside.js";
 export { openBeside } from "./open-beside.js";
-export type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
+export type { StartOptions } from "./open-sandbox.js";
 export { closeFirst, openSandbox } from "./open-sandbox.js";
 export type { CallCause } from "./output/call-cause.js";
 export { causeSentences } from "./output/call-cause.js";
@@ -62,7 +95,16 @@ export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } fr
 export type { OutputPart } from "./output/output-capture.js";
 export { HeadAndTail, KEPT_OUTPUT_BYTES, OutputCapture } from "./output/output-capture.js";
 export type { TruncationPolicy } from "./output/truncation.js";
-export { BYTES_PER_TOKEN, shrinkOutput, tokenBudget, tokensOfBytes, truncateOutput, truncateParts, truncateText, truncateWithLineCount } from "./output/truncation.js";
+export {
+  BYTES_PER_TOKEN,
+  shrinkOutput,
+  tokenBudget,
+  tokensOfBytes,
+  truncateOutput,
+  truncateParts,
+  truncateText,
+  truncateWithLineCount,
+} from "./output/truncation.js";
 export { treeLabel } from "./overlay/tree-volumes.js";
 export { commandEnvironment } from "./plan/image-settings.js";
 export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
@@ -70,20 +112,33 @@ export { isAtOrBelow, isBelow } from "./plan/paths.js";
 export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
 export type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 export type { CommandSituation } from "./policy/approval-decision.js";
-export { RETRY_REASON, decideAfterDenial, decideCommand, decideMcpCall, decidePatch, escalationRefusal, refusalText } from "./policy/approval-decision.js";
+export {
+  decideAfterDenial,
+  decideCommand,
+  decideMcpCall,
+  decidePatch,
+  escalationRefusal,
+  RETRY_REASON,
+  refusalText,
+} from "./policy/approval-decision.js";
 export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";
-export { APPROVAL_POLICIES, granularSchema, nameOfPolicy, parseApprovalPolicy } from "./policy/approval-policy.js";
+export {
+  APPROVAL_POLICIES,
+  granularSchema,
+  nameOfPolicy,
+  parseApprovalPolicy,
+} from "./policy/approval-policy.js";
 export type { CommandPrefix } from "./policy/command-safety/command-prefix.js";
 export { canonicalCommand, isCovered, prefixToOffer } from "./policy/command-safety/command-prefix.js";
 export { riskOf } from "./policy/command-safety/command-risk.js";
 export type { EgressSettings } from "./policy/egress-schema.js";
 export { egressSchema } from "./policy/egress-schema.js";
 export type { HostPattern, PatternParse } from "./policy/hosts.js";
-export { HOST_NAME, PUBLIC, normalPattern, patternsOf } from "./policy/hosts.js";
+export { HOST_NAME, normalPattern, PUBLIC, patternsOf } from "./policy/hosts.js";
 export { LIMIT_BOUNDS } from "./policy/limit-bounds.js";
 export { loadPolicy, readPolicyFile, readPolicyText } from "./policy/load-policy.js";
 export type { SandboxMode } from "./policy/modes.js";
-export { DEFAULT_MODE, SANDBOX_MODES, isSandboxMode } from "./policy/modes.js";
+export { DEFAULT_MODE, isSandboxMode, SANDBOX_MODES } from "./policy/modes.js";
 export type { NetworkScope } from "./policy/network.js";
 export { describeNetwork, isWithinNetwork, parseNetwork } from "./policy/network.js";
 export type { PolicyReading } from "./policy/parse-policy.js";
@@ -103,25 +158,53 @@ export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
 export type { Proof } from "./proof/proof.js";
 export type { Receipt } from "./receipt/receipt.js";
 export { inTime } from "./removal.js";
+export { openedSandboxOf, Sandbox, sandboxFrom } from "./sandbox.js";
 export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
 export { GIT_ACCESSES, WORKSPACE_KINDS } from "./sandbox-options.js";
 export type { SandboxAbout, SandboxRecord } from "./sandbox-records.js";
 export { readRecords, reclaimPlaceholders, removeRecord, writeRecord } from "./sandbox-records.js";
-export type { DirectoryEntry, ExecOptions, ExecResult, ExitStatus, FileStat, FileType, FileWrite, ForwardOptions, ForwardedPort, ListOptions, PathOptions, PtySize, ReadOptions, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
+export type {
+  DirectoryEntry,
+  ExecOptions,
+  ExecResult,
+  ExitStatus,
+  FileStat,
+  FileType,
+  FileWrite,
+  ForwardedPort,
+  ForwardOptions,
+  ListOptions,
+  PathOptions,
+  PtySize,
+  ReadOptions,
+  SandboxFiles,
+  SandboxProcess,
+  SpawnOptions,
+} from "./sandbox-types.js";
 export { FILE_TYPES } from "./sandbox-types.js";
-export { Sandbox, openedSandboxOf, sandboxFrom } from "./sandbox.js";
 export { checkedLimits } from "./settings/checked-limits.js";
 export type { PolicyChoice } from "./settings/chosen-policy.js";
 export { loadChosenPolicy } from "./settings/chosen-policy.js";
 export type { UnresolvedSettings } from "./settings/resolve-settings.js";
-export { checkedSettings, holdTree, resolveSettings, resolvedSetup, withFullAccess } from "./settings/resolve-settings.js";
+export {
+  checkedSettings,
+  holdTree,
+  resolvedSetup,
+  resolveSettings,
+  withFullAccess,
+} from "./settings/resolve-settings.js";
 export type { SandboxSettings } from "./settings/sandbox-settings.js";
 export { hasAllowList } from "./setup/has-allow-list.js";
 export type { SetupEnd } from "./setup/run-setup.js";
 export { runSetup, setupFailure } from "./setup/run-setup.js";
 export type { PointHead } from "./snapshots/point-log.js";
 export { readRescues, removeOldSnapshots, removeUnfinishedContents } from "./snapshots/rescued.js";
-export { describeSnapshot, listSnapshots, openSnapshot, removeUnfinishedSnapshots } from "./snapshots/snapshot-store.js";
+export {
+  describeSnapshot,
+  listSnapshots,
+  openSnapshot,
+  removeUnfinishedSnapshots,
+} from "./snapshots/snapshot-store.js";
 export type { StoppedSandbox, StoppedSandboxFiles } from "./stopped-sandbox.js";
 export { stopSandbox } from "./stopped-sandbox.js";
 export type { SweepReport, SweepVerdict, SweptObject } from "./sweep.js";

@@ -114,7 +114,7 @@ function normalise(args: unknown, aliases: ParameterAliases): unknown {
 }
 
 /** All that is wrong with arguments, in one line. Models know the words for what is missing from Codex. */
-function faultsOf({ issues }: z.ZodError, args: unknown): string {
+export function faultsOf({ issues }: z.ZodError, args: unknown): string {
   const faults = issues.map(({ path, message }) => {
     const value = path.reduce<unknown>((parent, key) => Object(parent)[key], args);
     if (path.length > 0 && value === undefined) return `missing field \`${String(path.at(-1))}\``;

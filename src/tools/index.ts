@@ -2,7 +2,23 @@
 
 export { AGENT_NAMESPACE, agentToolAliases, agentToolNames } from "./agents/agent-namespace.js";
 export { wireStatus } from "./agents/agent-state.js";
-export type { AgentCallOptions, AgentChanges, AgentFileChange, AgentMessage, AgentPathOptions, AgentRoleName, AgentState, Agents, AgentsWait, AppliedChanges, ChangeConflict, SendOptions, SpawnAgentOptions, SpawnedAgent, WaitOptions } from "./agents/agents.js";
+export type {
+  AgentCallOptions,
+  AgentChanges,
+  AgentFileChange,
+  AgentMessage,
+  AgentPathOptions,
+  AgentRoleName,
+  AgentState,
+  Agents,
+  AgentsWait,
+  AppliedChanges,
+  ChangeConflict,
+  SendOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  WaitOptions,
+} from "./agents/agents.js";
 export { isDone } from "./agents/agents.js";
 export type { CallOutcome, ToolCall } from "./call-scheduler.js";
 export { CallScheduler } from "./call-scheduler.js";
@@ -10,11 +26,31 @@ export type { NameOfTool, ToolName, ToolOf } from "./catalogue.js";
 export type { ExecToolResult } from "./command/exec-tool.js";
 export { ADVICE_START } from "./command/missing-programs.js";
 export { shellQuote, shellScript } from "./command/shell-quote.js";
+export { faultsOf } from "./define-tool.js";
 export type { FileMatch, FileSearchResult } from "./files/file-search.js";
 export type { JsonSchema } from "./json-schema.js";
-export type { Elicit, ElicitAnswer, ElicitChoice, ElicitField, ElicitQuestion, ElicitValueKind, McpApproval, McpCallOptions, McpPageOptions, McpProgress, McpResourceContents, McpResourcePage, McpResourceTemplatePage, McpResult, McpServerState, McpServers, McpTool, McpToolAnnotations } from "./mcp/mcp-servers.js";
+export type {
+  Elicit,
+  ElicitAnswer,
+  ElicitChoice,
+  ElicitField,
+  ElicitQuestion,
+  ElicitValueKind,
+  McpApproval,
+  McpCallOptions,
+  McpPageOptions,
+  McpProgress,
+  McpResourceContents,
+  McpResourcePage,
+  McpResourceTemplatePage,
+  McpResult,
+  McpServerState,
+  McpServers,
+  McpTool,
+  McpToolAnnotations,
+} from "./mcp/mcp-servers.js";
 export type { OsError } from "./os-error.js";
-export { describeOsError, isFileError, osErrorText, osErrors } from "./os-error.js";
+export { describeOsError, isFileError, osErrors, osErrorText } from "./os-error.js";
 export type { Chunk, Hunk } from "./patch/patch-format.js";
 export { parsePatch } from "./patch/patch-format.js";
 export { pathsOf } from "./patch/patcher.js";
@@ -24,8 +60,37 @@ export { createToolRegistry } from "./registry.js";
 export type { ActionToReview, FileChange, FileDiff, McpCallToReview, SandboxPlace } from "./review/action.js";
 export type { ActionReview, DeniedAttempt, SecondVerdict, Verdict } from "./review/approval.js";
 export type { AskedUser, UserQuestion } from "./session/request-user-input.js";
+export type {
+  AgentCallEnd,
+  AgentCallStart,
+  AnsweredApproval,
+  ApprovalQuestion,
+  FunctionToolSpec,
+  McpCallEnd,
+  McpCallStart,
+  PlanStep,
+  Tool,
+  ToolActivity,
+  ToolCallOptions,
+  ToolOutput,
+  ToolSpec,
+} from "./tool.js";
 export { failure } from "./tool-failure.js";
 export type { GateLayer, ToolGates } from "./tool-gates.js";
-export { defaultGates, explainGate, mergeGates, noAgents, noForks, noMcpServers, nobodyToAsk } from "./tool-gates.js";
-export type { ResourceUsage, ToolExit, ToolFiles, ToolProcess, ToolSandbox, ToolSpawnOptions } from "./tool-sandbox.js";
-export type { AgentCallEnd, AgentCallStart, AnsweredApproval, ApprovalQuestion, FunctionToolSpec, McpCallEnd, McpCallStart, PlanStep, Tool, ToolActivity, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
+export {
+  defaultGates,
+  explainGate,
+  mergeGates,
+  noAgents,
+  nobodyToAsk,
+  noForks,
+  noMcpServers,
+} from "./tool-gates.js";
+export type {
+  ResourceUsage,
+  ToolExit,
+  ToolFiles,
+  ToolProcess,
+  ToolSandbox,
+  ToolSpawnOptions,
+} from "./tool-sandbox.js";

@@ -200,4 +200,3 @@ interface WebSearchSpec {
   /** Whether pages are fetched live; otherwise they come from the provider's cache. */
   external_web_access: boolean;
 }
-

@@ -2,7 +2,8 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { AgentSandbox } from "../../src/agent/agent-sandbox.js";
-import { type AgentSetup, prepareAgent } from "../../src/cli/setup/agent-setup.js";
+import { type PreparedSession, prepareSession } from "../../src/agent/open/prepare-session.js";
+import { agentSettings, sessionHost } from "../../src/cli/setup/agent-settings.js";
 import { readEnvironment } from "../../src/lib/env.js";
 import { policyDirectory } from "../../src/sandbox/policy/policy-directory.js";
 import { Sandbox } from "../../src/sandbox/sandbox.js";
@@ -30,11 +31,12 @@ async function prepared({ config = "" } = {}) {
     environment: readEnvironment({ ...process.env, BRIG_HOME: home, CODEX_HOME: home }),
   };
   const flags = { policy, script, cd: workspace, runtime: testRuntime, ephemeral: true };
-  const setup = await prepareAgent(flags, context, { hasManyTurns: false });
+  const settings = await agentSettings(flags, context);
+  const setup = await prepareSession({ ...settings, hasManyTurns: false }, sessionHost(context));
   return { setup, policy, workspace };
 }
 
-async function opened(source: AgentSetup["options"]["sandbox"] | undefined): Promise<Sandbox> {
+async function opened(source: PreparedSession["options"]["sandbox"] | undefined): Promise<Sandbox> {
   if (typeof source !== "function") throw new Error("the sandbox is started by the caller");
   const sandbox: AgentSandbox = await source();
   if (!(sandbox instanceof Sandbox)) throw new Error("not a sandbox of the engine");

@@ -155,18 +155,22 @@ describe.skipIf(codex.missing !== null)(withReason("beside codex mcp-server 0.15
       expect(brig).toEqual(codex);
     });
 
-    // brig knows more parameters, names the field, and tells what the value should have been.
+    // Of a wrong argument brig speaks in the words of the library that checks it, as it does for every tool.
     it.each([
-      ["an unknown parameter", { prompt: "x", foo: 1 }, "unknown field `foo`, expected one of `prompt`,"],
-      ["a wrong value", { prompt: "x", sandbox: "bogus" }, "expected one of `read-only`, `workspace-write`,"],
-      ["a value of a wrong type", { prompt: 3 }, "expected"],
-      ["a wrong setting", { prompt: "x", config: { sandbox_mode: 3 } }, "from overrides: "],
+      ["an unknown parameter", { prompt: "x", foo: 1 }, /unknown field `foo`|Unrecognized key: "foo"/],
+      [
+        "a wrong value",
+        { prompt: "x", sandbox: "bogus" },
+        /expected one of .read-only.[,|] ?.workspace-write./,
+      ],
+      ["a value of a wrong type", { prompt: 3 }, /expected/],
+      ["a wrong setting", { prompt: "x", config: { sandbox_mode: 3 } }, /from overrides: /],
     ])("refuses %s as well", async (_, args, words) => {
       const { brig, codex } = await both("tools/call", { name: "codex", arguments: args });
       for (const answer of [brig, codex] as WireMessage[]) {
         expect(answer.result).toMatchObject({ isError: true });
         expect(answer.result).not.toHaveProperty("structuredContent");
-        expect(answer.result?.content?.[0]?.text).toContain(words);
+        expect(answer.result?.content?.[0]?.text).toMatch(words);
       }
     });
 

@@ -487,7 +487,7 @@ describe("brig mcp-server", () => {
         /mcp_servers\.x\.command is not for a call to decide.*\nleave it out.*brig mcp-server -c/,
       ],
       ["a value that is none", { config: { sandbox_mode: "bogus" } }, /sandbox_mode/],
-      ["the same setting twice", { "include-plan-tool": true, include_plan_tool: true }, /duplicate field/],
+      ["the same setting twice", { "include-plan-tool": true, include_plan_tool: true }, /is given twice/],
     ])("says what is wrong with %s", async (_, args, words) => {
       const { client } = await start([]);
       await client.initialize();

@@ -30,7 +30,10 @@ export function conversationAgents(
   const agents: LazyAgents = new LazyAgents(limits, {
     depth,
     load: async () => {
-      const [{ SessionAgents }, { AgentTree }] = await Promise.all([import("./session-agents.js"), import("./agent-tree.js")]);
+      const [{ SessionAgents }, { AgentTree }] = await Promise.all([
+        import("./session-agents.js"),
+        import("./agent-tree.js"),
+      ]);
       return new SessionAgents({
         ...parent,
         options,

@@ -1,4 +1,18 @@
-import type { AgentCallOptions, AgentChanges, AgentMessage, AgentPathOptions, AgentRoleName, AgentState, Agents, AgentsWait, AppliedChanges, SendOptions, SpawnAgentOptions, SpawnedAgent, WaitOptions } from "../../tools/index.js";
+import type {
+  AgentCallOptions,
+  AgentChanges,
+  AgentMessage,
+  AgentPathOptions,
+  AgentRoleName,
+  AgentState,
+  Agents,
+  AgentsWait,
+  AppliedChanges,
+  SendOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  WaitOptions,
+} from "../../tools/index.js";
 import { noUsage, type TokenUsage } from "../model/model-client.js";
 import { type AgentsOptions, DEFAULT_MAX_DEPTH } from "./agents-options.js";
 import { agentRoles } from "./roles.js";

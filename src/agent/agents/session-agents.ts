@@ -1,6 +1,18 @@
 import { isBrigError } from "../../errors.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import type { AgentCallOptions, AgentChanges, AgentMessage, AgentPathOptions, AgentState, AgentsWait, AppliedChanges, SendOptions, SpawnAgentOptions, SpawnedAgent, WaitOptions } from "../../tools/index.js";
+import type {
+  AgentCallOptions,
+  AgentChanges,
+  AgentMessage,
+  AgentPathOptions,
+  AgentState,
+  AgentsWait,
+  AppliedChanges,
+  SendOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  WaitOptions,
+} from "../../tools/index.js";
 import { isDone, wireStatus } from "../../tools/index.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { createThreadId } from "../thread-id.js";

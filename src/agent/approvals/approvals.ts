@@ -1,8 +1,28 @@
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { CommandSituation } from "../../sandbox/index.js";
-import { decideAfterDenial, decideCommand, decideMcpCall, decidePatch, escalationRefusal, prefixToOffer, RETRY_REASON, refusalText, riskOf } from "../../sandbox/index.js";
-import type { ActionReview, ActionToReview, AnsweredApproval, ApprovalQuestion, DeniedAttempt, SandboxPlace, SecondVerdict, ToolCallOptions, Verdict } from "../../tools/index.js";
+import {
+  decideAfterDenial,
+  decideCommand,
+  decideMcpCall,
+  decidePatch,
+  escalationRefusal,
+  prefixToOffer,
+  RETRY_REASON,
+  refusalText,
+  riskOf,
+} from "../../sandbox/index.js";
+import type {
+  ActionReview,
+  ActionToReview,
+  AnsweredApproval,
+  ApprovalQuestion,
+  DeniedAttempt,
+  SandboxPlace,
+  SecondVerdict,
+  ToolCallOptions,
+  Verdict,
+} from "../../tools/index.js";
 import { shellQuote } from "../../tools/index.js";
 import type { AgentLabel } from "../agents/agent-label.js";
 import { Grants } from "./approval-grants.js";

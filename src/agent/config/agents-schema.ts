@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { milliseconds, unused } from "../../lib/setting-kinds.js";
 import { APPROVAL_POLICIES, granularSchema, SANDBOX_MODES } from "../../sandbox/index.js";
-import { milliseconds, unused } from "./setting-kinds.js";
 
 const filled = z.string().min(1);
 

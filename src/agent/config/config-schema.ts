@@ -1,12 +1,18 @@
 import { z } from "zod";
-import { APPROVAL_POLICIES, DEFAULT_MODE, egressSchema, granularSchema, SANDBOX_MODES } from "../../sandbox/index.js";
+import { httpUrl, milliseconds, unused } from "../../lib/setting-kinds.js";
+import {
+  APPROVAL_POLICIES,
+  DEFAULT_MODE,
+  egressSchema,
+  granularSchema,
+  SANDBOX_MODES,
+} from "../../sandbox/index.js";
+import { pricesSchema } from "../model/prices/prices-schema.js";
+import { providerSchema } from "../model/provider-schema.js";
 import { agentsSchema } from "./agents-schema.js";
 import { imagesSchema } from "./images-schema.js";
 import { mcpServersSchema } from "./mcp-servers-schema.js";
-import { pricesSchema } from "./prices-schema.js";
-import { providerSchema } from "./provider-schema.js";
-import { httpUrl, milliseconds, networkSetting, unused } from "./setting-kinds.js";
-import { setupSchema } from "./setup-schema.js";
+import { networkSetting, setupSchema } from "./setup-schema.js";
 import { toolsSchema, webSearchMode } from "./tools-schema.js";
 
 export const DEFAULT_MODEL = "gpt-5.2-codex";
@@ -287,7 +293,6 @@ export const configSchema = z.object({
 
 export type Config = DeepReadonly<z.infer<typeof configSchema>>;
 export type McpServerConfig = Config["mcp_servers"][string];
-export type ProviderConfig = DeepReadonly<z.infer<typeof providerSchema>>;
 
 type DeepReadonly<T> = T extends readonly (infer Item)[]
   ? readonly DeepReadonly<Item>[]

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { httpUrl, milliseconds, unused } from "../../lib/setting-kinds.js";
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
-import { httpUrl, milliseconds, unused } from "./setting-kinds.js";
 
 const seconds = z
   .number()

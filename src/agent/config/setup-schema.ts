@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { milliseconds, networkSetting } from "./setting-kinds.js";
+import { milliseconds } from "../../lib/setting-kinds.js";
+import { parseNetwork } from "../../sandbox/index.js";
+
+export const networkSetting = z.string().check(({ value, issues }) => {
+  const network = parseNetwork(value);
+  if (network.kind === "refused") issues.push({ code: "custom", message: network.reason, input: value });
+});
 
 /** `[setup]` of config.toml. */
 export const setupSchema = z.object({

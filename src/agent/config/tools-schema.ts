@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { unused } from "./setting-kinds.js";
+import { unused } from "../../lib/setting-kinds.js";
 
 export const webSearchMode = z.enum(["cached", "live", "disabled"]);
 

@@ -1,10 +1,10 @@
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
-import { providerSchema } from "../config/provider-schema.js";
 import { createChatClient } from "./chat/chat-client.js";
 import type { ModelClientOptions } from "./endpoint/endpoint-client.js";
 import type { OpenAIClient } from "./endpoint/openai-client.js";
 import type { ModelClient } from "./model-client.js";
 import type { ModelProvider } from "./provider.js";
+import { providerSchema } from "./provider-schema.js";
 import { createResponsesClient } from "./responses/responses-client.js";
 import { noCredentials } from "./static-credentials.js";
 

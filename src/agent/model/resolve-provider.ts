@@ -1,11 +1,9 @@
 import { BrigError } from "../../errors.js";
-import type { Environment } from "../../lib/env.js";
 import { type ProxyVariables, proxyFor, proxyVariables, readProxies } from "../../lib/proxy/proxies.js";
 import { suggest } from "../../lib/suggest.js";
-import type { Config, ProviderConfig } from "../config/config-schema.js";
-import { providerSchema } from "../config/provider-schema.js";
 import type { LoginKind } from "./login/login-kind.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";
+import { type ProviderConfig, providerSchema } from "./provider-schema.js";
 import { bearerKey, noCredentials } from "./static-credentials.js";
 
 export const OPENAI_URL = "https://api.openai.com/v1";
@@ -34,18 +32,29 @@ export interface ResolveProviderOptions {
   login?: ProviderLogin | null | undefined;
 }
 
-type ModelConfig = Pick<
-  Config,
-  "model_provider" | "model_providers" | "openai_base_url" | "chatgpt_base_url"
->;
-type ModelEnvironment = Pick<Environment, "variables" | "openaiApiKey" | "openaiBaseUrl">;
+/** The keys of config.toml about the endpoint. */
+export interface ProviderChoice {
+  /** Default: openai. */
+  readonly model_provider?: string | undefined;
+  readonly model_providers: Readonly<Record<string, ProviderConfig>>;
+  readonly openai_base_url?: string | undefined;
+  readonly chatgpt_base_url?: string | undefined;
+}
+
+type Variables = Readonly<Record<string, string>>;
+
+interface ModelEnvironment {
+  /** All variables, since the `env_key` of a provider may name any. */
+  readonly variables: Variables;
+  readonly openaiBaseUrl: string | undefined;
+}
 
 /**
  * The configured provider, with its key from the environment or with the login. Errors: `config.invalid` for
  * an incomplete provider, `model.auth` for a missing key.
  */
 export function resolveProvider(
-  config: ModelConfig,
+  config: ProviderChoice,
   environment: ModelEnvironment,
   { login = null }: ResolveProviderOptions = {},
 ): ModelProvider {
@@ -71,7 +80,10 @@ export function resolveProvider(
 }
 
 /** Whether the configured provider is used with a login: it accepts one, and no key is set. */
-export function takesLogin(config: ModelConfig, environment: Pick<Environment, "variables">): boolean {
+export function takesLogin(
+  config: ProviderChoice,
+  environment: Pick<ModelEnvironment, "variables">,
+): boolean {
   const id = config.model_provider ?? "openai";
   const provider = providerConfig(id, config);
   return wantsLogin(id, { provider, key: keyOf(provider, environment.variables) });
@@ -85,13 +97,13 @@ function wantsLogin(
 }
 
 /** The wire API of the configured provider; Responses if the provider is not configured. */
-export function configuredWireApi(config: ModelConfig): WireApi {
+export function configuredWireApi(config: ProviderChoice): WireApi {
   const id = config.model_provider ?? "openai";
   if (Object.hasOwn(localProviders, id)) return "chat";
   return (Object.hasOwn(config.model_providers, id) && config.model_providers[id]?.wire_api) || "responses";
 }
 
-function refuseReplacedBuiltIn({ model_providers }: ModelConfig): void {
+function refuseReplacedBuiltIn({ model_providers }: ProviderChoice): void {
   const replaced = builtIn.find((id) => Object.hasOwn(model_providers, id));
   if (replaced !== undefined)
     throw invalid(
@@ -100,7 +112,7 @@ function refuseReplacedBuiltIn({ model_providers }: ModelConfig): void {
     );
 }
 
-function providerConfig(id: string, config: ModelConfig): ProviderConfig {
+function providerConfig(id: string, config: ProviderChoice): ProviderConfig {
   if (id === "openai")
     return providerSchema.parse({
       env_key: "OPENAI_API_KEY",
@@ -128,7 +140,7 @@ function providerConfig(id: string, config: ModelConfig): ProviderConfig {
 }
 
 /** The error does not quote the variable, because it may contain a password. */
-function proxiesFor(baseUrl: string, variables: Environment["variables"]): ProxyVariables {
+function proxiesFor(baseUrl: string, variables: Variables): ProxyVariables {
   const proxy = proxyFor(readProxies(variables), new URL(baseUrl));
   if (proxy !== null && proxy.address === null)
     throw invalid(
@@ -140,7 +152,7 @@ function proxiesFor(baseUrl: string, variables: Environment["variables"]): Proxy
 
 interface Address {
   provider: ProviderConfig;
-  config: ModelConfig;
+  config: ProviderChoice;
   environment: ModelEnvironment;
   login: ProviderLogin | null;
 }
@@ -184,7 +196,7 @@ function checkedUrl(url: string, name: string): string {
   return url;
 }
 
-function keyOf(provider: ProviderConfig, variables: Environment["variables"]): string | null {
+function keyOf(provider: ProviderConfig, variables: Variables): string | null {
   const { experimental_bearer_token: token, env_key } = provider;
   return token ?? (env_key === undefined ? null : (variables[env_key] ?? null));
 }
@@ -206,7 +218,7 @@ function credentialsOf(id: string, provider: ProviderConfig, key: string | null)
 
 function headersFromEnvironment(
   { env_http_headers }: ProviderConfig,
-  variables: Environment["variables"],
+  variables: Variables,
 ): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env_http_headers).flatMap(([header, name]) => {

@@ -1,6 +1,20 @@
 import type { BrigError } from "../../errors.js";
 import type { CallCause, EgressEntry } from "../../sandbox/index.js";
-import type { AgentCallEnd, AgentCallStart, AgentState, AnsweredApproval, ApprovalQuestion, ElicitAnswer, FileChange, FileDiff, McpCallEnd, McpCallStart, McpProgress, PlanStep, ResourceUsage } from "../../tools/index.js";
+import type {
+  AgentCallEnd,
+  AgentCallStart,
+  AgentState,
+  AnsweredApproval,
+  ApprovalQuestion,
+  ElicitAnswer,
+  FileChange,
+  FileDiff,
+  McpCallEnd,
+  McpCallStart,
+  McpProgress,
+  PlanStep,
+  ResourceUsage,
+} from "../../tools/index.js";
 import type { AgentPlacement } from "../agents/agent-label.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { SessionReceipt } from "../session/receipts.js";

@@ -6,6 +6,7 @@ import { addVariableOptions } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
 import { clientInput } from "../services/client-input.js";
 import { type AgentFlags, addModelOptions } from "../setup/agent-flags.js";
+import { agentSettings } from "../setup/agent-settings.js";
 import { addConfigOptions } from "../setup/config-choice.js";
 import { collect } from "../setup/option-values.js";
 
@@ -35,11 +36,16 @@ An editor starts this program by itself: see docs/acp.md for how to tell it so. 
 standard input and output. Each session works in the directory that the editor names, in a container of its own.`;
 
 async function serve(flags: AcpFlags, context: CliContext): Promise<void> {
-  const [{ serveAcp }, { sessionOpener }, { readHostProcesses }, { hostname }] = await Promise.all([import("../../services/index.js"), import("./session-opener.js"), import("../../lib/owner.js"), import("node:os")]);
+  const [{ serveAcp }, { sessionOpener }, { readHostProcesses }, { hostname }] = await Promise.all([
+    import("../../services/index.js"),
+    import("./session-opener.js"),
+    import("../../lib/owner.js"),
+    import("node:os"),
+  ]);
   await serveAcp({
     input: clientInput(context),
     output: context.stdout,
-    opener: sessionOpener(flags, context),
+    opener: sessionOpener(await agentSettings(flags, context), { flags, context }),
     version: readVersion(),
     processes: await readHostProcesses(hostname()),
     signal: context.signal,

@@ -1,21 +1,24 @@
+import type { PreparedSession } from "../../agent/index.js";
 import type { SessionCommand } from "../../services/index.js";
 import { fenced } from "../../services/index.js";
 import { slashCommands } from "../conversation/input/slash-commands.js";
 import type { Block } from "../conversation/screen/block.js";
-import type { AgentSetup } from "../setup/agent-setup.js";
 
 /** The commands that an editor has no button or menu for. */
 const offered = ["status", "diff", "compact"];
 
 /** Slash commands of the terminal, which here answer with Markdown. */
-export function sessionCommands(setup: AgentSetup): SessionCommand[] {
+export function sessionCommands(setup: PreparedSession): SessionCommand[] {
   return slashCommands
     .filter(({ name }) => offered.includes(name))
     .map((command) => ({
       name: command.name,
       description: command.summary,
       async run(conversation, { signal }) {
-        const [{ runSlashCommand }, { PendingQuestions }] = await Promise.all([import("../conversation/run-slash-command.js"), import("../conversation/question.js")]);
+        const [{ runSlashCommand }, { PendingQuestions }] = await Promise.all([
+          import("../conversation/run-slash-command.js"),
+          import("../conversation/question.js"),
+        ]);
         const shown: string[] = [];
         const questions = new PendingQuestions(
           () => undefined,

@@ -1,25 +1,27 @@
-import { Writable } from "node:stream";
-import type { SessionFileEntry } from "../../agent/index.js";
-import { continueSessionFile, DEFAULT_MODEL, describeDamage, findSessionFiles, loadSession } from "../../agent/index.js";
-import type { Login, PreparedSession, SessionOpener, SessionRequest } from "../../services/index.js";
+import { resolve } from "node:path";
+import type { AgentSettings, EarlierSession, SessionFileEntry } from "../../agent/index.js";
+import { DEFAULT_MODEL, findSessionFiles, openEarlierSession, prepareSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
+import type { Login, PreparedSession, SessionOpener, SessionRequest } from "../../services/index.js";
 import { deleteWithAgents } from "../commands/delete-sessions.js";
 import { configuredIssuer, defaultTimeoutMs } from "../commands/login/login.js";
 import type { CliContext } from "../context.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
-import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
-import { earlierSession } from "../setup/earlier-session.js";
+import { sessionHost, warningText } from "../setup/agent-settings.js";
 import { openBrowser } from "../setup/open-browser.js";
 import { serversOf } from "./editor-servers.js";
 import { sessionCommands } from "./session-commands.js";
 
-/** Opens the sessions of editors as `brig run` opens its own, with the same flags and configuration. */
-export function sessionOpener(flags: AgentFlags, context: CliContext): SessionOpener {
+/** Opens the sessions of editors as `brig run` opens its own, with the same settings and configuration. */
+export function sessionOpener(
+  settings: AgentSettings,
+  { flags, context }: { flags: Pick<AgentFlags, "config">; context: CliContext },
+): SessionOpener {
   const home = context.environment.brigHome;
   return {
     home,
     login: loginAtEditor(flags, context),
-    prepare: (request) => prepare(request, flags, context),
+    prepare: (request) => prepare(request, settings, context),
     async deleteSession(id) {
       await deleteWithAgents(await exactSession(home, id), home);
     },
@@ -28,21 +30,23 @@ export function sessionOpener(flags: AgentFlags, context: CliContext): SessionOp
 
 async function prepare(
   request: SessionRequest,
-  flags: AgentFlags,
+  { sandbox, ...others }: AgentSettings,
   context: CliContext,
 ): Promise<PreparedSession> {
   const { cwd, additionalDirectories, resume, approver, user, onWarning } = request;
   const { servers, warnings: refused } = serversOf(request.mcpServers);
   for (const warning of refused) onWarning(warning);
-  const own: CliContext = { ...context, stderr: warnings(onWarning) };
-  const ownFlags = { ...flags, cd: cwd, addDir: [...(flags.addDir ?? []), ...additionalDirectories] };
-  const use: AgentUse = { hasManyTurns: true, approver, user, mcpServers: servers };
+  const warn = async (warning: string | BrigError) => onWarning(warningText(warning).trim());
+  const host = { ...sessionHost(context), warn, approver, user };
+  const addDirs = [...(sandbox.addDirs ?? []), ...additionalDirectories.map((path) => resolve(path))];
+  const settings = { ...others, sandbox: { ...sandbox, workspace: resolve(cwd), addDirs } };
   const earlier = resume === null ? undefined : await openEarlier(resume, { context, onWarning });
   try {
-    const setup = await prepareAgent(ownFlags, own, { ...use, earlier });
-    const { config, options, setting, threadId } = setup;
+    const use = { hasManyTurns: true, mcpServers: servers, earlier };
+    const setup = await prepareSession({ ...settings, ...use }, host);
+    const { config, options, setting } = setup;
     return {
-      threadId,
+      threadId: options.threadId,
       options,
       setting,
       reasoningEffort: config.model_reasoning_effort,
@@ -63,17 +67,9 @@ async function openEarlier(
   { context, onWarning }: { context: CliContext; onWarning: (message: string) => void },
 ): Promise<EarlierSession> {
   const { path } = await exactSession(context.environment.brigHome, id);
-  // Opening the file locks it, so that no other process can add to it while it is read.
-  const log = await continueSessionFile(path, { now: () => new Date() });
-  try {
-    const recorded = await loadSession(path, { signal: context.signal });
-    const damage = describeDamage(recorded.damage);
-    if (damage !== null) onWarning(damage);
-    return earlierSession({ ...recorded, threadId: id }, log);
-  } catch (error) {
-    log.close();
-    throw error;
-  }
+  const warn = async (sentence: string) => onWarning(sentence);
+  const { earlier } = await openEarlierSession(path, { signal: context.signal, warn });
+  return { ...earlier, threadId: id };
 }
 
 /** A client names a session by its whole id; a part of it, as a person may type, is not accepted. */
@@ -86,7 +82,7 @@ async function exactSession(home: string, id: string): Promise<SessionFileEntry>
   });
 }
 
-function loginAtEditor(flags: AgentFlags, context: CliContext): Login {
+function loginAtEditor(flags: Pick<AgentFlags, "config">, context: CliContext): Login {
   const { brigHome } = context.environment;
   return {
     async withBrowser({ signal, show }) {
@@ -108,16 +104,4 @@ function loginAtEditor(flags: AgentFlags, context: CliContext): Login {
       await storeApiKey(brigHome, parseApiKey(key), { signal });
     },
   };
-}
-
-/** A stream that turns what is written to it into warnings for the editor. */
-function warnings(onWarning: (message: string) => void): Writable {
-  return new Writable({
-    decodeStrings: false,
-    write(chunk: string | Uint8Array, _encoding, done) {
-      const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
-      if (text.trim() !== "") onWarning(text.trim());
-      done();
-    },
-  });
 }

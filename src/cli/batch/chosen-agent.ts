@@ -2,12 +2,18 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Config } from "../../agent/index.js";
-import { costOfRequest, createScriptedClient, DEFAULT_MODEL, loadScript, priceOfModel } from "../../agent/index.js";
+import {
+  costOfRequest,
+  createScriptedClient,
+  DEFAULT_MODEL,
+  loadScript,
+  openModel,
+  priceOfModel,
+} from "../../agent/index.js";
 import type { AttemptAgent, BatchSettings, CostOf } from "../../batch/index.js";
 import { cheatAgentNamed, commandAgent, modelAgent, nopAgent, oracleAgent } from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { openModel } from "../agents/open-models.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import type { BatchFlags } from "./batch-flags.js";
@@ -45,7 +51,7 @@ async function configuredAgent(flags: BatchFlags, { config, context }: AgentSour
   const model = flags.model ?? config.model ?? DEFAULT_MODEL;
   const costOf = await knownCosts(model, { flags, config, context });
   const open = async (threadId: string) =>
-    await openModel({ model }, { config, context, threadId, before: null });
+    await openModel({ model }, { config, environment: context.environment, threadId, before: null });
   return {
     agent: modelAgent({ name: "model", model, openModel: open, costOf }),
     options: {

@@ -1,6 +1,6 @@
 import { attemptLimits, requireRoomFor } from "../../batch/index.js";
-import { connectEngine } from "../../sandbox/index.js";
 import { BrigError } from "../../errors.js";
+import { connectEngine } from "../../sandbox/index.js";
 import type { BatchFlags } from "./batch-flags.js";
 import type { BatchPlace, OpenPlaceOptions } from "./batch-place.js";
 import { openBatchImages } from "./images/batch-images.js";

@@ -1,7 +1,21 @@
 import { join, resolve } from "node:path";
 import { loadConfig } from "../../agent/index.js";
-import type { AttemptAgent, BatchOutcome, RunImages, SelectedTasks, Summary, Task, TasksRun } from "../../batch/index.js";
-import { refuseUnsupportedTasks, retryPolicy, runTasks, settingsOf, wantedImages } from "../../batch/index.js";
+import type {
+  AttemptAgent,
+  BatchOutcome,
+  RunImages,
+  SelectedTasks,
+  Summary,
+  Task,
+  TasksRun,
+} from "../../batch/index.js";
+import {
+  refuseUnsupportedTasks,
+  retryPolicy,
+  runTasks,
+  settingsOf,
+  wantedImages,
+} from "../../batch/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { flaggedLimits } from "../container/limit-options.js";

@@ -58,7 +58,10 @@ async function view(paths: readonly string[], flags: ViewFlags, context: CliCont
 
 async function serve(folders: readonly RunFolder[], flags: ViewFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, signal } = context;
-  const [{ serveView, readPageAsset }, { newToken }] = await Promise.all([import("../../batch/index.js"), import("../../lib/http/bearer-token.js")]);
+  const [{ serveView, readPageAsset }, { newToken }] = await Promise.all([
+    import("../../batch/index.js"),
+    import("../../lib/http/bearer-token.js"),
+  ]);
   await serveView({
     folders,
     asset: await readPageAsset(),

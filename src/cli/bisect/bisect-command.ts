@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import { findSession } from "../../agent/index.js";
-import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { say, usesColour, write, writeJson } from "../render.js";
 import { lastSession, noSession } from "../sessions/chosen-session.js";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { ChangingStep, ReadRecord, SessionFileEntry, SessionLine } from "../../agent/index.js";
 import { changingSteps, readSessionLines } from "../../agent/index.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import type { PointHead } from "../../sandbox/index.js";
 import { openSnapshot } from "../../sandbox/index.js";
-import { BrigError, isBrigError } from "../../errors.js";
 import { agentSteps, type StepOfAgent, stateKey } from "./agent-steps.js";
 
 /** A state of a session's copy-on-write workspace. */

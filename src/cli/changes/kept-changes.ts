@@ -73,7 +73,9 @@ export async function openKept(
     });
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
   await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
-  const { applyKept, openFromSnapshot, resolveSettings, connectEngine, sandboxFrom } = await import("../../sandbox/index.js");
+  const { applyKept, openFromSnapshot, resolveSettings, connectEngine, sandboxFrom } = await import(
+    "../../sandbox/index.js"
+  );
   const engine = connectEngine({ env: environment });
   // A failure is reported where the engine is needed, when the snapshot is read.
   engine.catch(() => undefined);

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
+import type { CallerDefaults } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { resume, resumeTarget } from "../commands/resume.js";
 import { type RunFlags, runCommand } from "../commands/run.js";
 import type { CliContext } from "../context.js";
-import type { CallerDefaults } from "../setup/agent-flags.js";
 import { collect } from "../setup/option-values.js";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flags.js";
 
@@ -76,9 +76,9 @@ function onlyPrompt(words: readonly string[]): string | undefined {
 
 function callerDefaults({ ignoreUserConfig }: CodexFlags, { environment }: CliContext): CallerDefaults {
   return {
-    mode: "read-only",
+    usualMode: "read-only",
     originator: environment.variables.CODEX_INTERNAL_ORIGINATOR_OVERRIDE,
-    ignoresUserConfig: ignoreUserConfig === true,
+    ignoresUserFile: ignoreUserConfig === true,
     toleratesAddDirs: true,
   };
 }

@@ -1,7 +1,13 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import type { Check } from "../../sandbox/index.js";
-import { connectEngine, diagnose, diagnoseImages, diagnoseOverlay, diagnoseRuntimes } from "../../sandbox/index.js";
+import {
+  connectEngine,
+  diagnose,
+  diagnoseImages,
+  diagnoseOverlay,
+  diagnoseRuntimes,
+} from "../../sandbox/index.js";
 import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson, writeTable } from "../render.js";

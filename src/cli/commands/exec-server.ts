@@ -47,7 +47,7 @@ async function serve(flags: ExecServerFlags, context: CliContext): Promise<void>
   const { cwd, environment, signal } = context;
   if (flags.listen.kind === "stdio" && flags.wsTokenFile !== undefined)
     throw new BrigError("--ws-token-file is for --listen ws://127.0.0.1:PORT", { code: "usage.invalid" });
-  const { connectEngine } = await import("../setup/early-engine.js");
+  const { connectEngine } = await import("../../sandbox/index.js");
   const engine = connectEngine({ env: environment });
   // Without the engine, the first request that needs it fails with this error. Until then it is not reported.
   engine.catch(() => undefined);

@@ -1,10 +1,42 @@
 import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import { buildsHold, isHeld, TaskImageStore } from "../../batch/index.js";
-import type { Engine, ImageName, SweepReport, SweepVerdict, SweptObject, UnfinishedLabel } from "../../sandbox/index.js";
-import { cacheLabel, connectEngine, findImage, findImages, homeId, homeLabel, imageDefinitions, isLocked, memoryLabel, openSandbox, REMOVABLE, readRecords, reclaimPlaceholders, removeLeftQuarantines, removeOldSnapshots, removeUnfinished, removeUnfinishedContents, removeUnfinishedSnapshots, resolveSettings, sweep, toolboxLabel, treeLabel, undoKilledApplies, unfinishedImages } from "../../sandbox/index.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
+import type {
+  Engine,
+  ImageName,
+  SweepReport,
+  SweepVerdict,
+  SweptObject,
+  UnfinishedLabel,
+} from "../../sandbox/index.js";
+import {
+  cacheLabel,
+  connectEngine,
+  findImage,
+  findImages,
+  homeId,
+  homeLabel,
+  imageDefinitions,
+  isLocked,
+  memoryLabel,
+  openSandbox,
+  REMOVABLE,
+  readRecords,
+  reclaimPlaceholders,
+  removeLeftQuarantines,
+  removeOldSnapshots,
+  removeUnfinished,
+  removeUnfinishedContents,
+  removeUnfinishedSnapshots,
+  resolveSettings,
+  sweep,
+  toolboxLabel,
+  treeLabel,
+  undoKilledApplies,
+  unfinishedImages,
+} from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { forgetEndedOwners } from "../ports/forget-ended-owners.js";
 import { write, writeJson, writeTable } from "../render.js";

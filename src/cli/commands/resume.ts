@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import type { RecordedSession } from "../../agent/index.js";
-import { continueSessionFile, describeDamage, findSession, loadSession } from "../../agent/index.js";
+import { findSession, openEarlierSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
-import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { CliContext } from "../context.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { say } from "../render.js";
 import { lastSession, noSession, refuseBoth } from "../sessions/chosen-session.js";
-import { earlierSession } from "../setup/earlier-session.js";
+import { sessionHost } from "../setup/agent-settings.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
 
@@ -65,20 +65,15 @@ export async function resume(
   if (prompt === undefined && !isConversation && context.stdin.isTTY === true)
     throw usage("there is no prompt", "give one as an argument, or pipe it in");
   const path = await chosenFile(id, flags, context);
-  // Opened, and thereby locked, before it is read, so that nobody can add to it in between.
-  const log = await continueSessionFile(path, { now: () => new Date() });
+  const { recorded, earlier } = await openEarlierSession(path, sessionHost(context));
   try {
-    const recorded = await loadSession(path, { signal: context.signal });
-    const damage = describeDamage(recorded.damage);
-    if (damage !== null) await say(context.stderr, `brig: ${neutralise(damage)}\n`);
     if (flags.at !== undefined && recorded.workspace === null && flags.workspace === undefined)
       await say(context.stderr, NO_STATES);
     const ownFlags = await withSessionDirectory(recorded, flags, context);
-    const earlier = earlierSession(recorded, log);
     if (!isConversation) return await runCommand(prompt, ownFlags, { context, earlier });
     await startConversation({ flags: ownFlags, context, earlier });
   } finally {
-    log.close();
+    earlier.log.close();
   }
 }
 

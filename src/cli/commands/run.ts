@@ -1,8 +1,15 @@
 import { stat, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import type { AgentEvent, AgentResult, SessionLog, SessionSetting } from "../../agent/index.js";
-import { JsonEvents, runAgent } from "../../agent/index.js";
+import type {
+  AgentEvent,
+  AgentResult,
+  EarlierSession,
+  SessionHost,
+  SessionLog,
+  SessionSetting,
+} from "../../agent/index.js";
+import { JsonEvents, prepareSession, runAgent } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
@@ -17,9 +24,8 @@ import { exitStatusOf } from "../exit-status.js";
 import { publishOption } from "../ports/published-ports.js";
 import { say, usesColour, write } from "../render.js";
 import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
-import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
+import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
-import { flaggedSettings } from "../setup/sandbox-flags.js";
 import { canAsk } from "../setup/tool-settings.js";
 
 export interface RunFlags extends AgentFlags {
@@ -74,14 +80,14 @@ async function runSession(
   { context, earlier }: RunOptions,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
   // Reports wrong flags before standard input is read.
-  flaggedSettings(flags, context);
+  const settings = await agentSettings(flags, context);
   await checkOutputFile(flags, context);
   const prompt = await readPrompt(argument, context);
   const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
   const messages = new PausableOutput(context.stderr);
-  const ownContext = { ...context, stderr: messages };
-  const { options } = await prepareAgent(flags, ownContext, { hasManyTurns: false, ...person, earlier });
+  const host = { ...sessionHost({ ...context, stderr: messages }, flags), ...person };
+  const { options } = await prepareSession({ ...settings, hasManyTurns: false, earlier }, host);
   const show = createListener(flags, context);
   const learning = await learningOf(options.setting, context);
   const onEvent = (event: AgentEvent) => {
@@ -126,8 +132,12 @@ function createListener({ json }: RunFlags, context: CliContext): (event: AgentE
 }
 
 /** Loaded only when a person can be asked: the code that lays out the questions has large Unicode tables. */
-async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "user" | "approver">> {
-  const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([import("../questions/ask-user.js"), import("../questions/ask-approval.js"), import("../questions/ask-in-turn.js")]);
+async function personAtTerminal(context: CliContext): Promise<Pick<SessionHost, "user" | "approver">> {
+  const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([
+    import("../questions/ask-user.js"),
+    import("../questions/ask-approval.js"),
+    import("../questions/ask-in-turn.js"),
+  ]);
   return askInTurn({
     user: terminalUser(context),
     approver: terminalApprover(context, { usesColour: usesColour(context) }),

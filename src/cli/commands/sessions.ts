@@ -4,7 +4,15 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import type { ForkedSession, SessionStep, SessionSummary } from "../../agent/index.js";
-import { atifDocument, createThreadId, findSessionFiles, forkSession, readSessionLines, stepsOf, summariseAll } from "../../agent/index.js";
+import {
+  atifDocument,
+  createThreadId,
+  findSessionFiles,
+  forkSession,
+  readSessionLines,
+  stepsOf,
+  summariseAll,
+} from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";

@@ -1,6 +1,6 @@
 import type { Approver } from "../../agent/index.js";
-import type { AskedUser, UserQuestion } from "../../tools/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { AskedUser, UserQuestion } from "../../tools/index.js";
 import { answerOfEscape, approvalQuestion, type QuestionLine } from "../questions/approval-question.js";
 import type { Answer, PendingQuestions, Question } from "./question.js";
 import type { Block } from "./screen/block.js";

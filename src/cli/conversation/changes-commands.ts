@@ -1,6 +1,6 @@
 import type { Conversation } from "../../agent/index.js";
-import type { PathReason, Sandbox, WorkspaceChange } from "../../sandbox/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { PathReason, Sandbox, WorkspaceChange } from "../../sandbox/index.js";
 import type { Block, ListingLine } from "./screen/block.js";
 import { plural } from "./screen/styled-line.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";

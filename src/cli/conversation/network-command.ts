@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
-import { egressOf, readSessionLines } from "../../agent/index.js";
+import { egressOf, projectHosts, readSessionLines } from "../../agent/index.js";
 import type { NetworkScope } from "../../sandbox/index.js";
 import { describeNetwork, isWithinNetwork, mergedEntries, normalPattern } from "../../sandbox/index.js";
 import { egressRow } from "../egress/egress-text.js";
-import { projectHosts } from "../egress/remembered-hosts.js";
 import type { Block } from "./screen/block.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import type { AgentListener, Conversation } from "../../agent/index.js";
-import { openConversation } from "../../agent/index.js";
+import type { AgentListener, Conversation, EarlierSession, PreparedSession } from "../../agent/index.js";
+import { openConversation, prepareSession } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
-import { type AgentSetup, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
+import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { readImages } from "../setup/run-input.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
 import { type ConversationActions, Driver } from "./driver.js";
@@ -42,18 +42,17 @@ export interface ConversationInput {
 /** Runs a conversation until the person ends it. Always restores the terminal. */
 export async function runConversation(input: ConversationInput): Promise<void> {
   const { flags, context, earlier } = input;
+  const settings = await agentSettings(flags, context);
   const images = await readImages(flags.image ?? [], context);
   const screen = createScreen(context);
   const { store, questions, show } = screen;
   // Output on stderr would disturb the screen, so it is shown on the screen.
-  const ownContext = { ...context, stderr: asNotices(show) };
+  const host = sessionHost({ ...context, stderr: asNotices(show) }, flags);
   const asking = { questions, show, columns: () => store.read().size.columns };
-  const setup = await prepareAgent(flags, ownContext, {
-    hasManyTurns: true,
-    user: screenUser(asking),
-    approver: screenApprover(asking),
-    earlier,
-  });
+  const setup = await prepareSession(
+    { ...settings, hasManyTurns: true, earlier },
+    { ...host, user: screenUser(asking), approver: screenApprover(asking) },
+  );
   context.signal.throwIfAborted();
   show(headingBlock(setup));
   for (const block of earlierBlocks(earlier?.items ?? [])) show(block);
@@ -64,7 +63,7 @@ export async function runConversation(input: ConversationInput): Promise<void> {
 }
 
 async function openHistory(
-  { config, threadId }: AgentSetup,
+  { config, options: { threadId } }: PreparedSession,
   { environment }: CliContext,
 ): Promise<PromptHistory> {
   const isKept = config.history?.persistence !== "none";
@@ -79,7 +78,7 @@ interface ScreenParts {
 }
 
 interface Session extends ScreenParts, ConversationInput {
-  setup: AgentSetup;
+  setup: PreparedSession;
   history: PromptHistory;
   images: readonly string[];
 }
@@ -141,7 +140,7 @@ async function drive(
   await Promise.race([driver.settled(), pause(SETTLE_MS)]);
 }
 
-function listener(store: ScreenStore, { setting: { cwd } }: AgentSetup): AgentListener {
+function listener(store: ScreenStore, { setting: { cwd } }: PreparedSession): AgentListener {
   const neutraliser = new EventNeutraliser(() => Date.now(), { cwd });
   return (event) => {
     for (const shown of neutraliser.translate(event))

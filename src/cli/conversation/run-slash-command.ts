@@ -1,8 +1,15 @@
 import type { Conversation, SessionSetting } from "../../agent/index.js";
-import type { SandboxMode } from "../../sandbox/index.js";
-import { compareModes, describeNetwork, isNoLooser, isSandboxMode, nameOfPolicy, SANDBOX_MODES } from "../../sandbox/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { SandboxMode } from "../../sandbox/index.js";
+import {
+  compareModes,
+  describeNetwork,
+  isNoLooser,
+  isSandboxMode,
+  nameOfPolicy,
+  SANDBOX_MODES,
+} from "../../sandbox/index.js";
 import { applyToHost, showDiff, undoLastCall } from "./changes-commands.js";
 import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
 import type { Question } from "./question.js";

@@ -1,11 +1,10 @@
-import type { Conversation } from "../../agent/index.js";
-import type { AgentSetup } from "../setup/agent-setup.js";
+import type { Conversation, PreparedSession } from "../../agent/index.js";
 import type { PendingQuestions } from "./question.js";
 import type { Block } from "./screen/block.js";
 
 export interface SlashParts {
   conversation: Conversation;
-  setup: AgentSetup;
+  setup: PreparedSession;
   questions: PendingQuestions;
   show(block: Block): void;
   /** Returns a row for each tool: its name, and whether and why it is on or off. */

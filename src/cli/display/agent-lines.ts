@@ -1,7 +1,7 @@
 import type { AgentEvent, AgentPlacement } from "../../agent/index.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { clipped } from "../../sandbox/index.js";
 import type { AgentState } from "../../tools/index.js";
-import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { callTitle, commandText } from "./call-text.js";
 
 const SHOWN_CHARS = 160;

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { AgentEvent, SessionRestorePoint } from "../../agent/index.js";
-import { clipped } from "../../sandbox/index.js";
-import { shellQuote, shellScript } from "../../tools/index.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import { clipped } from "../../sandbox/index.js";
+import { shellQuote, shellScript } from "../../tools/index.js";
 
 const INPUT_CHARS = 160;
 const SHOWN_PATHS = 5;

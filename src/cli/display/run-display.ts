@@ -1,9 +1,9 @@
 import { styleText } from "node:util";
 import type { AgentEvent, AgentListener } from "../../agent/index.js";
-import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../sandbox/index.js";
-import type { PlanStep } from "../../tools/index.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../sandbox/index.js";
+import type { PlanStep } from "../../tools/index.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { usesColour } from "../render.js";
 import { AgentLines } from "./agent-lines.js";

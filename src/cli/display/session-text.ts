@@ -1,4 +1,12 @@
-import type { AgentStep, CallOutput, MessageItem, MessageStep, SessionMeta, SessionStep, StepCall } from "../../agent/index.js";
+import type {
+  AgentStep,
+  CallOutput,
+  MessageItem,
+  MessageStep,
+  SessionMeta,
+  SessionStep,
+  StepCall,
+} from "../../agent/index.js";
 import { readStructuredOutput } from "../../agent/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { egressOf, readSessionLines } from "../../agent/index.js";
+import { jsonText } from "../../lib/json/json-text.js";
 import type { EgressEntry } from "../../sandbox/index.js";
 import { mergedEntries, proposeHosts } from "../../sandbox/index.js";
-import { jsonText } from "../../lib/json/json-text.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../../agent/index.js";
+import { visibleLine } from "../../lib/terminal/visible-line.js";
 import type { EgressEntry, Proposal } from "../../sandbox/index.js";
 import { clipped, proposeHosts } from "../../sandbox/index.js";
-import { visibleLine } from "../../lib/terminal/visible-line.js";
 
 export const LEARNING =
   "brig: --network learn lets programs send anything to every public host, and only records it: use it with nothing secret\n";

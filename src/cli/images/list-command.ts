@@ -1,8 +1,8 @@
 import { TaskImageStore } from "../../batch/index.js";
-import type { Engine } from "../../sandbox/index.js";
-import { listImages } from "../../sandbox/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
+import type { Engine } from "../../sandbox/index.js";
+import { listImages } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 

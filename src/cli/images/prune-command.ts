@@ -1,7 +1,7 @@
 import { TaskImageStore } from "../../batch/index.js";
+import { formatBytes } from "../../lib/bytes.js";
 import type { Engine, PrunedObject, PruneReport } from "../../sandbox/index.js";
 import { pruneImages } from "../../sandbox/index.js";
-import { formatBytes } from "../../lib/bytes.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 

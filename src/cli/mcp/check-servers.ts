@@ -1,9 +1,10 @@
 import type { AgentSandbox, McpServerConfig } from "../../agent/index.js";
+import { resolveRun, serverOpener } from "../../agent/index.js";
 import { messageWithHint } from "../../errors.js";
 import type { CliContext } from "../context.js";
+import type { AgentFlags } from "../setup/agent-flags.js";
+import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { openSandbox } from "../setup/open-sandbox.js";
-import { resolveRun } from "../setup/run-settings.js";
-import { serverOpener } from "./session-servers.js";
 
 /** Whether a server has started, and the tools that it listed. All texts are untrusted. */
 export interface CheckedServer {
@@ -15,12 +16,16 @@ export interface CheckedServer {
 /** Starts the servers as a session would, lists their tools, and ends them. */
 export async function checkServers(
   servers: Readonly<Record<string, McpServerConfig>>,
-  flags: Parameters<typeof resolveRun>[0],
+  flags: AgentFlags,
   context: CliContext,
 ): Promise<Map<string, CheckedServer>> {
-  const run = await resolveRun(flags, context, { usualApproval: "never", beginsSession: false });
+  const host = sessionHost(context);
+  const run = await resolveRun(await agentSettings(flags, context), host, {
+    usualApproval: "never",
+    beginsSession: false,
+  });
   const only = { ...run, config: { ...run.config, mcp_servers: withoutRequired(servers) } };
-  const open = await serverOpener(only, context);
+  const open = await serverOpener(only, host);
   if (open === null) return new Map();
   const isNeeded = Object.values(servers).some(({ enabled, sandbox }) => enabled && sandbox === "session");
   const sandbox: Promise<AgentSandbox> = isNeeded

@@ -1,10 +1,10 @@
 import type { McpServerConfig } from "../../agent/index.js";
-import { clipped } from "../../sandbox/index.js";
-import { shellQuote } from "../../tools/index.js";
+import { missingVariable, startupTimeoutMs } from "../../agent/index.js";
 import type { Environment } from "../../lib/env.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import { clipped } from "../../sandbox/index.js";
+import { shellQuote } from "../../tools/index.js";
 import type { CheckedServer } from "./check-servers.js";
-import { missingVariable, startupTimeoutMs } from "./configured-servers.js";
 
 const MASK = "*****";
 const CELL_CHARS = 200;

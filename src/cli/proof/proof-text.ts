@@ -1,9 +1,9 @@
 import { getSystemErrorName } from "node:util";
 import type { SessionProof } from "../../agent/index.js";
-import { clipped } from "../../sandbox/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { formatTable } from "../../lib/terminal/table.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
+import { clipped } from "../../sandbox/index.js";
 
 const VALUE_CHARS = 400;
 

@@ -1,6 +1,12 @@
 import { resolve } from "node:path";
 import type { ObjectStore, RedisConnection } from "../../batch/index.js";
-import { AttemptQueue, connectRedis, disconnectRedis, openStore, readRedisAddress } from "../../batch/index.js";
+import {
+  AttemptQueue,
+  connectRedis,
+  disconnectRedis,
+  openStore,
+  readRedisAddress,
+} from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";

@@ -21,7 +21,10 @@ export function defineQueue(command: Command, context: CliContext): void {
 }
 
 async function status(flags: Flags, context: CliContext): Promise<void> {
-  const [{ openQueue }, { readQueueStatus }] = await Promise.all([import("./open-queue.js"), import("../../batch/index.js")]);
+  const [{ openQueue }, { readQueueStatus }] = await Promise.all([
+    import("./open-queue.js"),
+    import("../../batch/index.js"),
+  ]);
   await using opened = await openQueue(flags, context);
   const found = await readQueueStatus(opened.queue);
   if (flags.json === true) return await writeJson(context.stdout, found);
@@ -57,7 +60,10 @@ async function writeRows(stdout: CliContext["stdout"], head: string[], rows: str
 }
 
 async function cancel(run: string, flags: Flags, context: CliContext): Promise<void> {
-  const [{ openQueue }, { cancelRun }] = await Promise.all([import("./open-queue.js"), import("../../batch/index.js")]);
+  const [{ openQueue }, { cancelRun }] = await Promise.all([
+    import("./open-queue.js"),
+    import("../../batch/index.js"),
+  ]);
   await using opened = await openQueue(flags, context);
   const { removed, running } = await cancelRun(opened.queue, run);
   if (flags.json === true) return await writeJson(context.stdout, { run, removed, running });

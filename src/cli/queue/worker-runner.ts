@@ -2,10 +2,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../agent/index.js";
-import type { AttemptAdmission, AttemptLimits, AttemptOrder, AttemptResult, AttemptRunner, BatchSettings, RunImages, RunSpec } from "../../batch/index.js";
+import type {
+  AttemptAdmission,
+  AttemptLimits,
+  AttemptOrder,
+  AttemptResult,
+  AttemptRunner,
+  BatchSettings,
+  RunImages,
+  RunSpec,
+} from "../../batch/index.js";
 import { attemptLimits, containerRunner, settingDifferences } from "../../batch/index.js";
-import type { Engine } from "../../sandbox/index.js";
 import { BrigError } from "../../errors.js";
+import type { Engine } from "../../sandbox/index.js";
 import { chosenAgent } from "../batch/chosen-agent.js";
 import type { CliContext } from "../context.js";
 import type { WorkerFlags } from "./queue-flags.js";

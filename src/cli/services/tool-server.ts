@@ -1,4 +1,4 @@
-import { functionGates, Receipts } from "../../agent/index.js";
+import { configuredGates, functionGates, Receipts, resolveRun } from "../../agent/index.js";
 import type { OpenClient } from "../../services/index.js";
 import type { ToolGates } from "../../tools/index.js";
 import { mergeGates, nobodyToAsk } from "../../tools/index.js";
@@ -6,16 +6,19 @@ import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
+import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { openSandbox } from "../setup/open-sandbox.js";
-import { resolveRun } from "../setup/run-settings.js";
-import { configuredGates } from "../setup/tool-settings.js";
 
 /** The sandboxed tools for MCP clients. Errors: those of `resolveRun`, before a client is served. */
 export async function toolClients(flags: AgentFlags, context: CliContext): Promise<OpenClient> {
-  const { config, sandbox, setting } = await resolveRun(flags, context, {
-    usualApproval: "never",
-    beginsSession: true,
-  });
+  const { config, sandbox, setting } = await resolveRun(
+    await agentSettings(flags, context),
+    sessionHost(context),
+    {
+      usualApproval: "never",
+      beginsSession: true,
+    },
+  );
   const { policy } = sandbox.policy;
   const { environment, stderr } = context;
   const { serveTools } = await import("../../services/index.js");

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { ConfigChoice } from "../../agent/index.js";
+import type { CallerDefaults } from "../../agent/index.js";
 import { DEFAULT_MODEL } from "../../agent/index.js";
-import type { ApprovalPolicy, SandboxMode } from "../../sandbox/index.js";
+import type { ApprovalPolicy } from "../../sandbox/index.js";
 import { APPROVAL_POLICIES, parseApprovalPolicy } from "../../sandbox/index.js";
 import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { addConfigOptions } from "./config-choice.js";
@@ -23,18 +23,6 @@ export interface AgentFlags extends SandboxFlags {
   publish?: PublishedPort[];
   /** Not a flag: the defaults of a program that replaces another one, such as `codex`. */
   caller?: CallerDefaults;
-}
-
-/** Defaults of a program that has its own command line. Flags and the configuration override them. */
-export interface CallerDefaults {
-  /** Used if neither a mode nor a policy is chosen. Default: workspace-write. */
-  mode?: SandboxMode | undefined;
-  /** The client name that is sent to the model's endpoint. Default: brig. */
-  originator?: string | undefined;
-  /** Whether to skip the config.toml of $BRIG_HOME and $CODEX_HOME. */
-  ignoresUserConfig?: boolean | undefined;
-  /** Whether --add-dir under a policy that takes no such directories is a warning. Default: an error. */
-  toleratesAddDirs?: boolean | undefined;
 }
 
 export function addAgentOptions(command: Command): Command {
@@ -60,25 +48,6 @@ export function addModelOptions(command: Command, usualApproval: string): Comman
       ).argParser(approvalPolicy),
     )
     .option("-m, --model <name>", `the model to use (default: the configuration's, else ${DEFAULT_MODEL})`);
-}
-
-/** The flags that set a key of config.toml, by that key. */
-export function configuredFlags(flags: AgentFlags): NonNullable<ConfigChoice["flags"]> {
-  return {
-    model: { flag: "--model", value: flags.model },
-    approval_policy: { flag: "--ask-for-approval", value: flags.askForApproval },
-    sandbox_mode: { flag: "--sandbox", value: flags.sandbox },
-    policy: { flag: "--policy", value: flags.policy },
-    network: { flag: "--network", value: flags.network },
-    container_image: { flag: "--container-image", value: flags.containerImage },
-    runtime: { flag: "--runtime", value: flags.runtime },
-    // A run without a workspace ignores the kind that the configuration names.
-    workspace_kind: {
-      flag: "--workspace",
-      value: flags.workspace === "none" ? undefined : flags.workspace,
-    },
-    git: { flag: "--git", value: flags.git },
-  };
 }
 
 function approvalPolicy(name: string): ApprovalPolicy {

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import type { ConfigChoice } from "../../agent/index.js";
+import { parseOverride } from "../../agent/index.js";
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
 
@@ -22,7 +23,7 @@ export function addConfigOptions(command: Command): Command {
     );
 }
 
-/** The workspace is the directory of `-C`, or else the current one. */
+/** The workspace is the directory of `-C`, or else the current one. Error: `usage.invalid` for a wrong `-c`. */
 export function configChoice({ profile, config, cd }: ConfigFlags, { cwd }: CliContext): ConfigChoice {
-  return { profile, overrides: config, cwd, workspace: resolve(cwd, cd ?? ".") };
+  return { profile, overrides: config?.map(parseOverride), cwd, workspace: resolve(cwd, cd ?? ".") };
 }

@@ -1,5 +1,12 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
-import type { Approver, Conversation, ConversationOptions, ModelClient, SandboxSource, SessionSetting } from "../../agent/index.js";
+import type {
+  Approver,
+  Conversation,
+  ConversationOptions,
+  ModelClient,
+  SandboxSource,
+  SessionSetting,
+} from "../../agent/index.js";
 import type { SandboxMode } from "../../sandbox/index.js";
 import type { AskedUser } from "../../tools/index.js";
 

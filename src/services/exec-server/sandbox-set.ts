@@ -1,6 +1,19 @@
 import { BrigError } from "../../errors.js";
-import type { LoadedPolicy, Receipt, Sandbox, SandboxSettings, StartOptions, UnresolvedSettings } from "../../sandbox/index.js";
-import { commandEnvironment, isAtOrBelow, openSandbox, resolveSettings, sandboxFrom } from "../../sandbox/index.js";
+import type {
+  LoadedPolicy,
+  Receipt,
+  Sandbox,
+  SandboxSettings,
+  StartOptions,
+  UnresolvedSettings,
+} from "../../sandbox/index.js";
+import {
+  commandEnvironment,
+  isAtOrBelow,
+  openSandbox,
+  resolveSettings,
+  sandboxFrom,
+} from "../../sandbox/index.js";
 import { needToLook, type SandboxNeed } from "./permissions.js";
 
 /** An open sandbox, and what the methods of the protocol need to know of it. */

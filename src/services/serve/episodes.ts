@@ -1,13 +1,30 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { AgentWork, Attempt, AttemptAgent, AttemptLimits, AttemptResult, AttemptStage, Task, TaskImages } from "../../batch/index.js";
-import { gradeAgain, noUsage, refuseUnsupported, rowSchema, runAttempt, taskOfRow, writeResult } from "../../batch/index.js";
-import type { Engine } from "../../sandbox/index.js";
+import type {
+  AgentWork,
+  Attempt,
+  AttemptAgent,
+  AttemptLimits,
+  AttemptResult,
+  AttemptStage,
+  Task,
+  TaskImages,
+} from "../../batch/index.js";
+import {
+  gradeAgain,
+  noUsage,
+  refuseUnsupported,
+  rowSchema,
+  runAttempt,
+  taskOfRow,
+  writeResult,
+} from "../../batch/index.js";
 import { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
+import type { Engine } from "../../sandbox/index.js";
 import type { MemoryShare } from "./http/memory-budget.js";
 import type { Capacity } from "./sandboxes/capacity.js";
 import { newId } from "./sandboxes/sandbox-set.js";

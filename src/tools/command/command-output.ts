@@ -1,5 +1,11 @@
 import type { CallCause, CapturedOutput, TruncationPolicy } from "../../sandbox/index.js";
-import { captured, causeSentences, countLines, truncateOutput, truncateWithLineCount } from "../../sandbox/index.js";
+import {
+  captured,
+  causeSentences,
+  countLines,
+  truncateOutput,
+  truncateWithLineCount,
+} from "../../sandbox/index.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =

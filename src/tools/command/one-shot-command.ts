@@ -1,6 +1,13 @@
 import { z } from "zod";
 import type { CapturedOutput, TruncationPolicy } from "../../sandbox/index.js";
-import { captured, KEPT_OUTPUT_BYTES, keptBytes, OutputCapture, renderOutput, shrinkOutput } from "../../sandbox/index.js";
+import {
+  captured,
+  KEPT_OUTPUT_BYTES,
+  keptBytes,
+  OutputCapture,
+  renderOutput,
+  shrinkOutput,
+} from "../../sandbox/index.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/apply-patch-tool.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
 import { type Attempt, denialFinder, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";

@@ -28,11 +28,11 @@ import { tightened } from "./workspace-settings.js";
 export interface ConfigChoice {
   /** `-p`: the profile whose keys override those of the file. Default: the file's `profile`. */
   profile?: string | undefined;
-  /** `-c key=value`: overrides files, profile and environment. */
-  overrides?: readonly string[] | undefined;
+  /** `-c key=value`, and what a client's call sets: tables of keys that override files, profile and environment. */
+  overrides?: readonly Table[] | undefined;
   /** Flags by the dotted key that they set. They override everything else. Undefined values are left out. */
   flags?: Readonly<Record<string, FlagSetting>> | undefined;
-  /** The directory for relative paths in `-c`. Default: they stay relative. */
+  /** The directory for relative paths in `overrides`. Default: they stay relative. */
   cwd?: string | undefined;
   /**
    * The absolute path of the workspace, whose files may tighten the configuration. Default: none are read.
@@ -139,7 +139,6 @@ function environmentTree({ openaiBaseUrl }: ConfigEnvironment): SettingTree {
 
 function overrideTree({ overrides = [], cwd }: ConfigChoice, { home }: ConfigEnvironment): SettingTree {
   return overrides
-    .map(parseOverride)
     .map((table) => (cwd === undefined ? table : resolvePaths(table, { base: cwd, home })))
     .map((table) => settingTree(table, () => ({ kind: "override" })))
     .reduce(stacked, new Map());

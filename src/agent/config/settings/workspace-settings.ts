@@ -1,5 +1,12 @@
 import type { ApprovalPolicy, Strictness } from "../../../sandbox/index.js";
-import { compareApprovals, compareModes, compareNetworks, DEFAULT_MODE, parseNetwork, SANDBOX_MODES } from "../../../sandbox/index.js";
+import {
+  compareApprovals,
+  compareModes,
+  compareNetworks,
+  DEFAULT_MODE,
+  parseNetwork,
+  SANDBOX_MODES,
+} from "../../../sandbox/index.js";
 import { type Config, configSchema, type McpServerConfig } from "../config-schema.js";
 import { formatKey, type KeyPath } from "../key-path.js";
 import { parseToml, type Table } from "../toml-document.js";

@@ -12,7 +12,6 @@ import { type AskingCall, Questions } from "./connection/elicitation.js";
 import { requestError, shownName, startError, timeoutError } from "./failures.js";
 import type { LaunchServer } from "./server-process.js";
 import type { McpServerSettings } from "./server-settings.js";
-import { StartLimit } from "./start-limit.js";
 import { type ListedTool, listTools } from "./tool-list/list-tools.js";
 import { ToolListWatch } from "./tool-list/tool-list-watch.js";
 
@@ -266,3 +265,25 @@ export class McpServer {
 }
 
 class ForgottenSession extends Error {}
+
+const MAX_STARTS = 3;
+const MINUTE_MS = 60_000;
+
+/** Allows three starts of a server in a minute, for servers that end again and again. */
+class StartLimit {
+  readonly max = MAX_STARTS;
+  readonly #clock: () => number;
+  #starts: number[] = [];
+
+  constructor(clock: () => number = () => performance.now()) {
+    this.#clock = clock;
+  }
+
+  mayStart(): boolean {
+    const now = this.#clock();
+    this.#starts = this.#starts.filter((at) => now - at < MINUTE_MS);
+    if (this.#starts.length >= MAX_STARTS) return false;
+    this.#starts.push(now);
+    return true;
+  }
+}

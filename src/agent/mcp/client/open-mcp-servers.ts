@@ -3,7 +3,19 @@ import { z } from "zod";
 import { BrigError } from "../../../errors.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
-import type { McpApproval, McpCallOptions, McpPageOptions, McpProgress, McpResourceContents, McpResourcePage, McpResourceTemplatePage, McpResult, McpServerState, McpServers, McpTool } from "../../../tools/index.js";
+import type {
+  McpApproval,
+  McpCallOptions,
+  McpPageOptions,
+  McpProgress,
+  McpResourceContents,
+  McpResourcePage,
+  McpResourceTemplatePage,
+  McpResult,
+  McpServerState,
+  McpServers,
+  McpTool,
+} from "../../../tools/index.js";
 import { shownName } from "./failures.js";
 import { type McpRequest, McpServer, type McpServerOptions } from "./mcp-server.js";
 import type { LaunchServer } from "./server-process.js";

@@ -1,9 +1,8 @@
 import { BrigError } from "../../../errors.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import type { ToolSandbox } from "../../../tools/index.js";
-import type { LaunchServer } from "../client/server-process.js";
+import type { LaunchServer, ServerPlace } from "../client/server-process.js";
 import type { OwnContainerOptions } from "./own-container.js";
-import type { ServerPlace } from "./server-place.js";
 
 export interface LaunchOptions extends OwnContainerOptions {
   /** The sandbox of the session. It may still be starting. */

@@ -1,10 +1,16 @@
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 import type { LoadedPolicy, Sandbox, SandboxSettings, StartOptions } from "../../../sandbox/index.js";
-import { cacheVolumeName, ensureCacheVolume, loadPolicy, openSandbox, sandboxFrom, warner } from "../../../sandbox/index.js";
-import type { ServerProcess } from "../client/server-process.js";
+import {
+  cacheVolumeName,
+  ensureCacheVolume,
+  loadPolicy,
+  openSandbox,
+  sandboxFrom,
+  warner,
+} from "../../../sandbox/index.js";
+import type { ServerPlace, ServerProcess } from "../client/server-process.js";
 import type { ServerCommand } from "../client/server-settings.js";
 import { startIn } from "./sandboxed-server.js";
-import type { ServerPlace } from "./server-place.js";
 
 export interface OwnContainerOptions extends Pick<StartOptions, "onWarning"> {
   /** Connects to the engine. Called for each start. */

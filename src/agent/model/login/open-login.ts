@@ -1,7 +1,5 @@
-import type { Environment } from "../../../lib/env.js";
 import { readProxies } from "../../../lib/proxy/proxies.js";
-import type { Config } from "../../config/config-schema.js";
-import { OPENAI_URL, type ProviderLogin, takesLogin } from "../resolve-provider.js";
+import { OPENAI_URL, type ProviderChoice, type ProviderLogin, takesLogin } from "../resolve-provider.js";
 import { bearerKey } from "../static-credentials.js";
 import { readAuthFile } from "./auth-file.js";
 import { ChatGptCredentials } from "./chatgpt-credentials.js";
@@ -15,8 +13,8 @@ const chatGptUrl = "https://chatgpt.com/backend-api/codex";
  * nobody has logged in.
  */
 export async function configuredLogin(
-  config: Parameters<typeof takesLogin>[0] & Pick<Config, "oauth">,
-  environment: Pick<Environment, "variables" | "brigHome">,
+  config: ProviderChoice & { readonly oauth: Parameters<typeof issuerSettings>[0] },
+  environment: Parameters<typeof takesLogin>[1] & { readonly brigHome: string },
 ): Promise<ProviderLogin | null> {
   if (!takesLogin(config, environment)) return null;
   return await openLogin(

@@ -1,13 +1,13 @@
 import { BrigError } from "../../../errors.js";
-import type { Config } from "../../config/config-schema.js";
 import type { TokenUsage } from "../model-client.js";
 import { listPrices, type ModelPrice } from "./list-prices.js";
+import type { OwnPrices } from "./prices-schema.js";
 
 /**
  * The user's own price for the model, or what its maker asks for. Null if neither is known: a cost is never guessed
  * from a similar name. Error: `config.invalid` for half a price of the user's.
  */
-export function priceOfModel(model: string, own: Config["prices"]): ModelPrice | null {
+export function priceOfModel(model: string, own: OwnPrices): ModelPrice | null {
   const configured = Object.hasOwn(own, model) ? own[model] : undefined;
   if (configured !== undefined) {
     const { input, output } = configured;

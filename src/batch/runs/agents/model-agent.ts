@@ -3,7 +3,14 @@ import { join, relative } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { AgentResult, ModelClient, TokenUsage } from "../../../agent/index.js";
-import { atifDocument, createThreadId, noUsage, openSessionFile, runAgent, usageTogether } from "../../../agent/index.js";
+import {
+  atifDocument,
+  createThreadId,
+  noUsage,
+  openSessionFile,
+  runAgent,
+  usageTogether,
+} from "../../../agent/index.js";
 import { BrigError } from "../../../errors.js";
 import { networkScope } from "../place/task-sandbox.js";
 import type { AgentOutcome, AgentWork, AttemptAgent } from "./attempt-agent.js";

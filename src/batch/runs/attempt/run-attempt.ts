@@ -3,7 +3,12 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
-import type { ContainerChange, EgressAttempt, EgressEntry, StoppedSandboxFiles } from "../../../sandbox/index.js";
+import type {
+  ContainerChange,
+  EgressAttempt,
+  EgressEntry,
+  StoppedSandboxFiles,
+} from "../../../sandbox/index.js";
 import { EgressLog } from "../../../sandbox/index.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";

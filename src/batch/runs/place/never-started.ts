@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type Owner, ownerOf, readHostProcesses } from "../../../lib/owner.js";
 import type { ContainerBody, Engine } from "../../../sandbox/index.js";
-import { isDefiniteFailure, LABELS, removeRecord, sessionLabels, volumeContainer, writeRecord } from "../../../sandbox/index.js";
+import {
+  isDefiniteFailure,
+  LABELS,
+  removeRecord,
+  sessionLabels,
+  volumeContainer,
+  writeRecord,
+} from "../../../sandbox/index.js";
 import { readVersion } from "../../../version.js";
 
 /** The engine on which containers are made, and the directory in which they are recorded. */

@@ -1,7 +1,24 @@
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
-import type { EgressAttempt, Engine, LoadedPolicy, NetworkScope, PatternParse, Policy, Sandbox } from "../../../sandbox/index.js";
-import { describeNetwork, loadPolicy, missingImage, normalPattern, openedSandboxOf, openSandbox, PUBLIC, sandboxFrom } from "../../../sandbox/index.js";
+import type {
+  EgressAttempt,
+  Engine,
+  LoadedPolicy,
+  NetworkScope,
+  PatternParse,
+  Policy,
+  Sandbox,
+} from "../../../sandbox/index.js";
+import {
+  describeNetwork,
+  loadPolicy,
+  missingImage,
+  normalPattern,
+  openedSandboxOf,
+  openSandbox,
+  PUBLIC,
+  sandboxFrom,
+} from "../../../sandbox/index.js";
 import type { Task, TaskEnvironment, TaskNetwork, TaskStep } from "../../tasks/task.js";
 import type { ContainerLimits } from "../attempt/attempt.js";
 import { type ImageUser, imageUser } from "./image-user.js";

@@ -3,13 +3,19 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../../agent/index.js";
 import type { Attack, EndedTrial, Task, TaskAudit } from "../../../batch/index.js";
-import { attackLibrary, auditTask, isSound, refuseUnsupportedTasks, runAttempt } from "../../../batch/index.js";
-import { connectEngine } from "../../../sandbox/index.js";
+import {
+  attackLibrary,
+  auditTask,
+  isSound,
+  refuseUnsupportedTasks,
+  runAttempt,
+} from "../../../batch/index.js";
 import { BrigError } from "../../../errors.js";
 import { createProgress } from "../../../lib/terminal/progress.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { matchesWildcards } from "../../../lib/wildcards.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import { flaggedLimits, type LimitFlags } from "../../container/limit-options.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";

@@ -1,4 +1,10 @@
-import type { Change, RunComparison, SettingDifference, TaskComparison, TaskScore } from "../../../batch/index.js";
+import type {
+  Change,
+  RunComparison,
+  SettingDifference,
+  TaskComparison,
+  TaskScore,
+} from "../../../batch/index.js";
 import { estimateText } from "../../../batch/index.js";
 
 const SHOWN_SETTINGS = 40;

@@ -30,7 +30,10 @@ async function diffRuns(
   flags: DiffFlags,
   { stdout }: CliContext,
 ): Promise<void> {
-  const [{ readRun, compareRuns }, { comparisonText, settingRows, taskRows }] = await Promise.all([import("../../../batch/index.js"), import("./comparison-text.js")]);
+  const [{ readRun, compareRuns }, { comparisonText, settingRows, taskRows }] = await Promise.all([
+    import("../../../batch/index.js"),
+    import("./comparison-text.js"),
+  ]);
   const comparison = compareRuns(await readRun(before), await readRun(after));
   if (flags.json === true) return await writeJson(stdout, { before, after, ...comparison });
   if (comparison.settings.length > 0) await writeTable(stdout, settingRows(comparison.settings));

@@ -25,7 +25,10 @@ async function merge(
   { isJson, context }: { isJson: boolean; context: CliContext },
 ): Promise<void> {
   const { stdout, stderr, cwd, signal } = context;
-  const [{ mergeRuns, writeReports }, { finalText, taskRows }] = await Promise.all([import("../../../batch/index.js"), import("../summary-text.js")]);
+  const [{ mergeRuns, writeReports }, { finalText, taskRows }] = await Promise.all([
+    import("../../../batch/index.js"),
+    import("../summary-text.js"),
+  ]);
   const folders: [string, ...string[]] = [resolve(cwd, first), ...others.map((run) => resolve(cwd, run))];
   const merged = await mergeRuns(folders, { out, signal, now: () => new Date() });
   const summary = await writeReports(out, merged);

@@ -2,10 +2,18 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { loadConfig } from "../../../agent/index.js";
 import type { Regraded, Task } from "../../../batch/index.js";
-import { attemptLimits, compareRuns, containerGrader, refuseUnsupportedTasks, regradeRun, requireRun, writeReports } from "../../../batch/index.js";
-import { connectEngine } from "../../../sandbox/index.js";
+import {
+  attemptLimits,
+  compareRuns,
+  containerGrader,
+  refuseUnsupportedTasks,
+  regradeRun,
+  requireRun,
+  writeReports,
+} from "../../../batch/index.js";
 import { jsonText } from "../../../lib/json/json-text.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import type { CliContext, Interruption } from "../../context.js";
 import { say, write, writeTable } from "../../render.js";
 import { configChoice } from "../../setup/config-choice.js";

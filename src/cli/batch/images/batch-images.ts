@@ -1,9 +1,9 @@
 import type { Config } from "../../../agent/index.js";
 import type { RunImages } from "../../../batch/index.js";
 import { openTaskImages } from "../../../batch/index.js";
-import type { Engine } from "../../../sandbox/index.js";
 import { parseBytes } from "../../../lib/bytes.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+import type { Engine } from "../../../sandbox/index.js";
 import type { CliContext } from "../../context.js";
 import type { BatchFlags } from "../batch-flags.js";
 

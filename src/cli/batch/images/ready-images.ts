@@ -1,7 +1,7 @@
 import type { RunImages, Task, WantedImage } from "../../../batch/index.js";
 import { refuseUnbuildable, wantedImages } from "../../../batch/index.js";
-import type { Engine } from "../../../sandbox/index.js";
 import { BrigError } from "../../../errors.js";
+import type { Engine } from "../../../sandbox/index.js";
 
 /**
  * Checks all images before anything runs. Errors: `image.missing` with all images that would have to be pulled although

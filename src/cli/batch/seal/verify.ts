@@ -1,9 +1,16 @@
 import { resolve } from "node:path";
 import { loadConfig } from "../../../agent/index.js";
 import type { GradedSealed, SealCheck } from "../../../batch/index.js";
-import { attemptLimits, containerGrader, gradeSealed, readPublicKey, refuseUnsupportedTasks, verifySeal } from "../../../batch/index.js";
-import { connectEngine } from "../../../sandbox/index.js";
+import {
+  attemptLimits,
+  containerGrader,
+  gradeSealed,
+  readPublicKey,
+  refuseUnsupportedTasks,
+  verifySeal,
+} from "../../../batch/index.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { connectEngine } from "../../../sandbox/index.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
 import { configChoice } from "../../setup/config-choice.js";

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { IssuerSettings, LoginStatus, StoredStatus } from "../../../agent/index.js";
-import { loadConfig } from "../../../agent/index.js";
+import { loadConfig, parseOverride } from "../../../agent/index.js";
 import { BrigError } from "../../../errors.js";
 import { readProxies } from "../../../lib/proxy/proxies.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
@@ -61,11 +61,11 @@ export function configOption(): Option {
 
 /** The issuer that `[oauth]` names. Prints warnings about the configuration on stderr. */
 export async function configuredIssuer(
-  { config: overrides }: ConfigFlags,
+  { config: assignments }: ConfigFlags,
   { environment, stderr }: CliContext,
 ): Promise<IssuerSettings> {
   const { issuerSettings } = await import("../../../agent/index.js");
-  const { config, warnings } = await loadConfig(environment, { overrides });
+  const { config, warnings } = await loadConfig(environment, { overrides: assignments?.map(parseOverride) });
   for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
   return issuerSettings(config.oauth, readProxies(environment.variables));
 }

@@ -1,15 +1,14 @@
-import type { Conversation } from "../../../agent/index.js";
-import { explainGate } from "../../../tools/index.js";
+import type { Conversation, PreparedSession } from "../../../agent/index.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { explainGate } from "../../../tools/index.js";
 import { readVersion } from "../../../version.js";
 import type { CliContext } from "../../context.js";
 import { usageText } from "../../display/usage-text.js";
-import type { AgentSetup } from "../../setup/agent-setup.js";
 import { toolCatalogue } from "../../setup/tool-catalogue.js";
 import { gateLayers } from "../../setup/tool-settings.js";
 import type { Block } from "./block.js";
 
-export function headingBlock({ setting, options }: AgentSetup): Block {
+export function headingBlock({ setting, options }: PreparedSession): Block {
   return {
     kind: "heading",
     lines: [
@@ -21,7 +20,7 @@ export function headingBlock({ setting, options }: AgentSetup): Block {
 }
 
 /** The parts of the line below the draft, the most important first. */
-export function footerParts(conversation: Conversation, { options }: AgentSetup): string[] {
+export function footerParts(conversation: Conversation, { options }: PreparedSession): string[] {
   const { setting } = conversation;
   return [
     ...(setting.network.kind === "none" ? [] : [`network ${networkWord(setting.network)}`]),
@@ -38,7 +37,7 @@ export function contextLeft({ room: { usedTokens, windowTokens } }: Conversation
   return [`${Math.round(share * 100)} % context left`];
 }
 
-export function closingText(conversation: Conversation, { options }: AgentSetup): string {
+export function closingText(conversation: Conversation, { options }: PreparedSession): string {
   const { sessionFile, threadId } = conversation;
   const trouble = options.session?.trouble ?? null;
   return [
@@ -50,7 +49,7 @@ export function closingText(conversation: Conversation, { options }: AgentSetup)
     .join("");
 }
 
-export function toolRows(setup: AgentSetup, context: CliContext): (readonly [string, string])[] {
+export function toolRows(setup: PreparedSession, context: CliContext): (readonly [string, string])[] {
   const layers = gateLayers(setup, { model: setup.options.model.model, context });
   return toolCatalogue()
     .getToolNames()
@@ -60,6 +59,6 @@ export function toolRows(setup: AgentSetup, context: CliContext): (readonly [str
     });
 }
 
-function networkWord(network: AgentSetup["setting"]["network"]): string {
+function networkWord(network: PreparedSession["setting"]["network"]): string {
   return network.kind === "allowlist" && network.learns === true ? "learn" : network.kind;
 }

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../../../agent/index.js";
-import type { FileChange } from "../../../tools/index.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { formatDuration } from "../../../lib/time/durations.js";
+import type { FileChange } from "../../../tools/index.js";
 import { type AgentLine, type AgentLineChange, AgentLines } from "../../display/agent-lines.js";
 import { callTitle, commandText, setupText } from "../../display/call-text.js";
 import { withDeclineReason } from "../../display/declined-call.js";

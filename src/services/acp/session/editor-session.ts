@@ -8,8 +8,8 @@ import type {
 } from "@agentclientprotocol/sdk";
 import type { Conversation, ModelClient, SandboxSource, SessionSetting } from "../../../agent/index.js";
 import { openConversation } from "../../../agent/index.js";
-import type { ImageResizer } from "../../../tools/index.js";
 import { BrigError } from "../../../errors.js";
+import type { ImageResizer } from "../../../tools/index.js";
 import type { ClientLink } from "../client-link.js";
 import { invalidParams } from "../rpc-error.js";
 import type { ModelChoice, PreparedSession, SessionCommand } from "../session-opener.js";

@@ -1,6 +1,13 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { MessageItem, ResponseItem } from "../../../agent/index.js";
-import { calledTool, isPrompt, isToolCall, isToolOutput, messageText, outputText } from "../../../agent/index.js";
+import {
+  calledTool,
+  isPrompt,
+  isToolCall,
+  isToolOutput,
+  messageText,
+  outputText,
+} from "../../../agent/index.js";
 import { outputContent } from "./event-updates.js";
 import { longText, proseText } from "./shown-text.js";
 import { type CalledTool, toolCallOf } from "./tool-call.js";

@@ -6,7 +6,6 @@ import type {
 import type { TurnResult } from "../../../agent/index.js";
 import { type BrigError, isBrigError } from "../../../errors.js";
 import { allEnded } from "../served-client.js";
-import { describeProblem } from "./describe-problem.js";
 import type { Thread } from "./thread.js";
 import type { ThreadList } from "./thread-list.js";
 import { type ParsedCall, parseCodexCall, parseReplyCall } from "./tool-arguments.js";
@@ -143,4 +142,9 @@ function result(threadId: string, text: string): CallToolResult {
 
 function failure(text: string): CallToolResult {
   return { content: [{ type: "text", text }], isError: true };
+}
+
+/** What is wrong, and what to do about it. */
+function describeProblem({ message, hint }: BrigError): string {
+  return hint === undefined ? message : `${message}\n${hint}`;
 }

@@ -1,9 +1,9 @@
 import { BrigError } from "../../../errors.js";
 import { allEnded } from "../served-client.js";
-import type { PrepareThread, ThreadPeople, ThreadRequest } from "./open-thread.js";
+import type { PrepareThread, ThreadPeople, ThreadRequest } from "./prepare-thread.js";
 import { CurrentCaller } from "./questions/current-caller.js";
 import { Thread } from "./thread.js";
-import type { SessionSettings } from "./tool-arguments.js";
+import type { CallSettings } from "./tool-arguments.js";
 
 export interface ThreadListOptions {
   prepare: PrepareThread;
@@ -33,7 +33,7 @@ export class ThreadList {
   readonly #continuing = new Map<string, Promise<Thread>>();
   readonly #closing = new Map<string, Promise<void>>();
   /** The settings of closed sessions, which hold again when the session is continued. */
-  readonly #settings = new Map<string, SessionSettings | null>();
+  readonly #settings = new Map<string, CallSettings | null>();
   #opening = 0;
 
   constructor({ prepare, maxThreads = MAX_THREADS, idleMs = IDLE_MS }: ThreadListOptions) {
@@ -46,7 +46,7 @@ export class ThreadList {
    * Opens a new session and reserves it for one turn. Errors: those of `PrepareThread`; `usage.invalid` if
    * too many sessions are at work.
    */
-  async begin(settings: SessionSettings, opener: Opener): Promise<Thread> {
+  async begin(settings: CallSettings, opener: Opener): Promise<Thread> {
     return await this.#open({ kind: "begin", settings }, opener);
   }
 
@@ -81,9 +81,7 @@ export class ThreadList {
       await this.#makeRoom();
       let threadId = "";
       const people = new CurrentCaller(() => threadId);
-      const present: ThreadPeople = canAsk
-        ? { approver: people.approver, user: people.user }
-        : { approver: undefined, user: undefined };
+      const present: ThreadPeople = canAsk ? { approver: people.approver, user: people.user } : {};
       const prepared = await this.#prepare(request, present);
       threadId = prepared.threadId;
       const thread = new Thread(prepared, { people, settings: request.settings, idleMs: this.#idleMs });

@@ -6,9 +6,9 @@ import { Gate } from "../../../lib/time/gate.js";
 import { pause } from "../../../lib/time/pause.js";
 import type { CodexEvent } from "./events/codex-event.js";
 import { CodexEvents } from "./events/codex-events.js";
-import type { PreparedThread } from "./open-thread.js";
+import type { PreparedThread } from "./prepare-thread.js";
 import type { Caller, CurrentCaller } from "./questions/current-caller.js";
-import type { SessionSettings } from "./tool-arguments.js";
+import type { CallSettings } from "./tool-arguments.js";
 
 /** Calls of one session at the same time: one runs, the others wait. */
 const MAX_CALLS = 16;
@@ -18,7 +18,7 @@ const SETTLE_MS = 5000;
 interface ThreadOptions {
   people: CurrentCaller;
   /** What the session began with in this process; null if it began in another one. */
-  settings: SessionSettings | null;
+  settings: CallSettings | null;
   /** After this long without a turn, the session closes its sandbox. The next turn opens another one. */
   idleMs: number;
 }
@@ -26,7 +26,7 @@ interface ThreadOptions {
 /** A session that is open in this process. It takes one turn after the other. */
 export class Thread {
   readonly id: string;
-  readonly settings: SessionSettings | null;
+  readonly settings: CallSettings | null;
   /** The client whose call was the last. The session is closed when this client has gone. */
   owner: object | null = null;
   lastUsedAt = performance.now();

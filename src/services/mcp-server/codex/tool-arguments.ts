@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { APPROVAL_POLICIES, SANDBOX_MODES } from "../../../sandbox/index.js";
+import { faultsOf } from "../../../tools/index.js";
 
-const fields = {
+const codexArguments = z.strictObject({
   prompt: z.string(),
   model: z.string().nullish(),
   profile: z.string().nullish(),
@@ -19,9 +20,7 @@ const fields = {
   "include-apply-patch-tool": z.boolean().nullish(),
   "include-view-image-tool": z.boolean().nullish(),
   "tools-web-search-request": z.boolean().nullish(),
-};
-
-const codexArguments = z.strictObject(fields);
+});
 
 const replyArguments = z.object({
   prompt: z.string(),
@@ -34,10 +33,10 @@ const replyArguments = z.object({
  * The arguments of `codex` besides its prompt. For those that are null or undefined, the server's own options
  * hold.
  */
-export type SessionSettings = Omit<z.output<typeof codexArguments>, "prompt">;
+export type CallSettings = Omit<z.output<typeof codexArguments>, "prompt">;
 
 export type ParsedCall =
-  | { kind: "codex"; prompt: string; settings: SessionSettings }
+  | { kind: "codex"; prompt: string; settings: CallSettings }
   | { kind: "codex-reply"; prompt: string; threadId: string }
   /** The text is for the client's model. */
   | { kind: "invalid"; reason: string };
@@ -50,9 +49,9 @@ export function parseCodexCall(given: unknown): ParsedCall {
   if (given === undefined)
     return invalid("Missing arguments for codex tool-call; the `prompt` field is required.");
   const { names, twice } = withHyphens(given);
-  if (twice !== null) return invalid(`${CANNOT_PARSE}duplicate field \`${twice}\``);
+  if (twice !== null) return invalid(`${CANNOT_PARSE}\`${twice}\` is given twice`);
   const parsed = codexArguments.safeParse(names);
-  if (!parsed.success) return invalid(CANNOT_PARSE + problemOf(parsed.error, names, Object.keys(fields)));
+  if (!parsed.success) return invalid(CANNOT_PARSE + faultsOf(parsed.error, names));
   const { prompt, ...settings } = parsed.data;
   return { kind: "codex", prompt, settings };
 }
@@ -64,7 +63,7 @@ export function parseReplyCall(given: unknown): ParsedCall {
       "Missing arguments for codex-reply tool-call; the `thread_id` and `prompt` fields are required.",
     );
   const parsed = replyArguments.safeParse(given);
-  if (!parsed.success) return invalid(CANNOT_PARSE + problemOf(parsed.error, given, []));
+  if (!parsed.success) return invalid(CANNOT_PARSE + faultsOf(parsed.error, given));
   const { prompt, threadId, conversationId, sessionId } = parsed.data;
   const id = threadId ?? conversationId ?? sessionId ?? null;
   if (id === null)
@@ -86,23 +85,6 @@ function withHyphens(given: unknown): { names: unknown; twice: string | null } {
     names: Object.fromEntries(entries),
     twice: keys.find((key, at) => keys.indexOf(key) !== at) ?? null,
   };
-}
-
-/** Describes the first problem in the words of Codex's parser. */
-function problemOf(error: z.ZodError, given: unknown, known: readonly string[]): string {
-  const [issue] = error.issues;
-  if (issue === undefined) return "the arguments are invalid";
-  const field = issue.path.map(String).join(".");
-  const list = (names: readonly unknown[]) => names.map((name) => `\`${String(name)}\``).join(", ");
-  if (issue.code === "unrecognized_keys")
-    return `unknown field ${list(issue.keys.slice(0, 1))}, expected one of ${list(known)}`;
-  if (issue.code === "invalid_value")
-    return `unknown variant for \`${field}\`, expected one of ${list(issue.values)}`;
-  if (issue.code !== "invalid_type") return `\`${field}\`: ${issue.message}`;
-  if (field === "") return "the arguments must be an object";
-  return field === "prompt" && !Object.hasOwn(Object(given), field)
-    ? "missing field `prompt`"
-    : `invalid type for \`${field}\`, expected ${issue.expected}`;
 }
 
 function invalid(reason: string): ParsedCall {

@@ -1,5 +1,10 @@
 import type { AttemptResult } from "../../../batch/index.js";
-import type { CommandOptions, DirectoryEntry, PortableFiles, PortableSandbox } from "../../../sandbox/index.js";
+import type {
+  CommandOptions,
+  DirectoryEntry,
+  PortableFiles,
+  PortableSandbox,
+} from "../../../sandbox/index.js";
 import type { RemoteExit, RemoteSandboxRecord } from "../wire/schemas.js";
 
 /** An option of every request: aborting it ends what the request has started. */

@@ -1,6 +1,6 @@
 import { attemptResultSchema } from "../../../batch/index.js";
-import type { CommandOptions } from "../../../sandbox/index.js";
 import { isBrigError } from "../../../errors.js";
+import type { CommandOptions } from "../../../sandbox/index.js";
 import { entryListSchema, execResultSchema, type RemoteSandboxRecord } from "../wire/schemas.js";
 import type { RemoteCallOptions, RemoteFiles, RemoteSandbox } from "./client-types.js";
 import type { HttpCalls } from "./http-calls.js";

@@ -1,9 +1,25 @@
 import type { RecordedPlace, TaskImages } from "../../../batch/index.js";
 import { imageUser } from "../../../batch/index.js";
-import type { Engine, ImageSummary, LoadedPolicy, Policy, Sandbox, SandboxLimits, SandboxMode, SandboxPool } from "../../../sandbox/index.js";
-import { closeFirst, missingImage, openedSandboxOf, openSandbox, resolveSettings, sandboxFrom } from "../../../sandbox/index.js";
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
+import type {
+  Engine,
+  ImageSummary,
+  LoadedPolicy,
+  Policy,
+  Sandbox,
+  SandboxLimits,
+  SandboxMode,
+  SandboxPool,
+} from "../../../sandbox/index.js";
+import {
+  closeFirst,
+  missingImage,
+  openedSandboxOf,
+  openSandbox,
+  resolveSettings,
+  sandboxFrom,
+} from "../../../sandbox/index.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
 import type { OpenedPlace } from "./served-sandbox.js";
 

@@ -1,8 +1,8 @@
 import type { AttemptResult } from "../../../batch/index.js";
-import type { Sandbox } from "../../../sandbox/index.js";
 import { BrigError } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
+import type { Sandbox } from "../../../sandbox/index.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 
 /** After this time a removal is tried again that the engine did not confirm. */

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { attemptResultSchema, attemptStages } from "../../../batch/index.js";
+import { GONE_REASONS } from "../../../errors.js";
 import type { CallCause } from "../../../sandbox/index.js";
 import { FILE_TYPES, MAX_TIMEOUT_MS, SANDBOX_MODES } from "../../../sandbox/index.js";
-import { GONE_REASONS } from "../../../errors.js";
 import { fullDiskSchema } from "./error-body.js";
 
 const fullPlaceShape = {

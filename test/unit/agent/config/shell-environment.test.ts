@@ -44,7 +44,7 @@ describe("shell_environment_policy.inherit", () => {
   it.each(["all", "core"])(
     "is warned about when it is %s, since a sandbox inherits nothing",
     async (inherit) => {
-      const overrides = [`shell_environment_policy.inherit=${inherit}`];
+      const overrides = [{ shell_environment_policy: { inherit } }];
       const { warnings } = await loadConfig(nowhere, { overrides });
       expect(warnings).toEqual([
         `-c: shell_environment_policy.inherit = "${inherit}" has no effect: no variable of this machine enters a sandbox; ` +
@@ -55,7 +55,7 @@ describe("shell_environment_policy.inherit", () => {
 
   it("is as it should be when it is none or not there", async () => {
     expect((await loadConfig(nowhere)).warnings).toEqual([]);
-    const overrides = ["shell_environment_policy.inherit=none"];
+    const overrides = [{ shell_environment_policy: { inherit: "none" } }];
     expect((await loadConfig(nowhere, { overrides })).warnings).toEqual([]);
   });
 });

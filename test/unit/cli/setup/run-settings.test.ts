@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { resolveRun } from "../../../../src/agent/open/run-settings.js";
 import type { AgentFlags } from "../../../../src/cli/setup/agent-flags.js";
-import { resolveRun } from "../../../../src/cli/setup/run-settings.js";
+import { agentSettings, sessionHost } from "../../../../src/cli/setup/agent-settings.js";
 import { testContext } from "../../../support/cli-context.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
@@ -20,7 +21,8 @@ async function resolved(flags: AgentFlags, { beginsSession = true } = {}) {
     variables: { HOME: join(root, "home"), BRIG_HOME: join(root, "home", "brig") },
   });
   const options = { usualApproval: "never", beginsSession } as const;
-  const run = await resolveRun({ cd: join(root, "workspace"), ...flags }, context, options);
+  const settings = await agentSettings({ cd: join(root, "workspace"), ...flags }, context);
+  const run = await resolveRun(settings, sessionHost(context), options);
   return { run, stderr: context.written().stderr };
 }
 
@@ -37,10 +39,10 @@ describe("--add-dir under a policy that takes no such directories", () => {
   it("is a warning for a caller that stands in for Codex, whose mode may also be the usual one", async () => {
     for (const caller of [
       { toleratesAddDirs: true },
-      { toleratesAddDirs: true, mode: "read-only" as const },
+      { toleratesAddDirs: true, usualMode: "read-only" as const },
     ]) {
       const { sandbox = undefined, addDir } =
-        caller.mode === undefined ? flags() : { addDir: flags().addDir };
+        caller.usualMode === undefined ? flags() : { addDir: flags().addDir };
       const { run, stderr } = await resolved({ sandbox, addDir, caller });
       expect(stderr).toBe(
         `brig: --add-dir has no effect under the policy read-only (${join(root, "more")}); ` +

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../../src/agent/config/config-schema.js";
-import { configuredGates } from "../../../../src/cli/setup/tool-settings.js";
+import { configuredGates } from "../../../../src/agent/open/configured-options.js";
 import { isOffered, mergeGates } from "../../../../src/tools/tool-gates.js";
 
 const gatesOf = (config: object) => configuredGates(configSchema.parse(config));

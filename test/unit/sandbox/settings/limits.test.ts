@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { inMode, resolveRun } from "../../../../src/cli/setup/run-settings.js";
+import { inMode, resolveRun } from "../../../../src/agent/open/run-settings.js";
+import { agentSettings, sessionHost } from "../../../../src/cli/setup/agent-settings.js";
 import { readEnvironment } from "../../../../src/lib/env.js";
 import { resolveSettings, withFullAccess } from "../../../../src/sandbox/settings/resolve-settings.js";
 import { testContext } from "../../../support/cli-context.js";
@@ -15,7 +16,12 @@ it("limits stay in force where a session gets full access, which has a policy of
 
 it("limits of flags stay in force when a conversation changes its mode", async () => {
   const flags = { workspace: "none", memory: 512, cpus: 0.5, pids: 64 };
-  const run = await resolveRun(flags, testContext(), { usualApproval: "never", beginsSession: true });
+  const context = testContext();
+  const settings = await agentSettings(flags, context);
+  const run = await resolveRun(settings, sessionHost(context), {
+    usualApproval: "never",
+    beginsSession: true,
+  });
   expect(run.sandbox.limits).toEqual(limits);
   expect((await inMode(run, "danger-full-access")).sandbox.limits).toEqual(limits);
 });

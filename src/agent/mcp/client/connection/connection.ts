@@ -1,10 +1,12 @@
+import type { Readable } from "node:stream";
 import type { Client, Transport } from "@modelcontextprotocol/client";
+import { neutralise } from "../../../../lib/terminal/terminal.js";
 import { beforeAbort } from "../../../../lib/time/before-abort.js";
+import { HeadAndTail } from "../../../../sandbox/index.js";
 import type { LaunchServer, ServerProcess } from "../server-process.js";
 import type { HttpServerSettings, StdioServerSettings } from "../server-settings.js";
 import { boundedFetch } from "./bounded-fetch.js";
 import { type ClientOptions, createClient } from "./create-client.js";
-import { StderrTail } from "./stderr-tail.js";
 import { StdioTransport } from "./stdio-transport.js";
 
 /**
@@ -228,4 +230,28 @@ export function httpStatus(error: unknown): number | undefined {
   const data = error instanceof Error && "data" in error ? error.data : undefined;
   const status = typeof data === "object" && data !== null && "status" in data ? data.status : undefined;
   return typeof status === "number" ? status : undefined;
+}
+
+const KEPT_BYTES = 8 * 1024;
+const SHOWN_LINES = 6;
+const SHOWN_CHARS = 300;
+
+/** Reads everything that a server writes to its stderr, and keeps the last lines for error messages. */
+class StderrTail {
+  readonly #kept = new HeadAndTail(KEPT_BYTES, 0);
+
+  constructor(stderr: Readable) {
+    stderr.on("data", (chunk: Buffer) => this.#kept.push(chunk));
+    stderr.on("error", () => undefined);
+  }
+
+  /** The last lines, safe to show on a terminal. */
+  lines(): string[] {
+    const { head, tail } = this.#kept.clone().take();
+    return neutralise(Buffer.concat([head, tail]).toString())
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .slice(-SHOWN_LINES)
+      .map((line) => (line.length > SHOWN_CHARS ? `${line.slice(0, SHOWN_CHARS)}…` : line));
+  }
 }

@@ -1,5 +1,4 @@
 import type { JsonSchema } from "../../../../tools/index.js";
-import { resolveReference } from "./schema-reference.js";
 
 /**
  * How many keywords and entries are converted for one tool. Those behind a reference count each time that a
@@ -233,4 +232,32 @@ function spend(budget: Budget, chars: number): boolean {
 
 function isObject(value: unknown): value is Source {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Far more steps than a real reference has. */
+const MAX_STEPS = 32;
+
+/**
+ * Finds what a reference such as `#/$defs/name` stands for. Undefined if it leads out of the schema, or to
+ * nothing.
+ */
+function resolveReference(root: unknown, reference: string): unknown {
+  if (reference === "#") return root;
+  if (!reference.startsWith("#/")) return undefined;
+  const steps = reference.slice(2).split("/", MAX_STEPS + 1);
+  if (steps.length > MAX_STEPS) return undefined;
+  return steps.reduce<unknown>((value, step) => member(value, decoded(step)), root);
+}
+
+function member(value: unknown, name: string | undefined): unknown {
+  if (typeof value !== "object" || value === null || name === undefined) return undefined;
+  return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+function decoded(step: string): string | undefined {
+  try {
+    return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,11 @@
 import { join, posix } from "node:path";
-import type { ContainerChange, Engine, Sandbox, StoppedSandbox, StoppedSandboxFiles } from "../../../../sandbox/index.js";
+import type {
+  ContainerChange,
+  Engine,
+  Sandbox,
+  StoppedSandbox,
+  StoppedSandboxFiles,
+} from "../../../../sandbox/index.js";
 import type { Task, TaskCopy, TaskStep } from "../../../tasks/task.js";
 import type { ArtifactManifest } from "../../artifacts/artifact-manifest.js";
 import { openImageFiles } from "../../place/image-files.js";

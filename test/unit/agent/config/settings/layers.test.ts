@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../../../../../src/agent/config/settings/load-config.js";
+import { loadConfig, parseOverride } from "../../../../../src/agent/config/settings/load-config.js";
 import { describeSource } from "../../../../../src/agent/config/settings/sources.js";
 
 let home = "";
@@ -72,7 +72,9 @@ async function load(choice: Choice) {
     },
     {
       profile: "p",
-      overrides: settingsOf("-c", choice).map(([key, value]) => `${key}=${JSON.stringify(value)}`),
+      overrides: settingsOf("-c", choice).map(([key, value]) =>
+        parseOverride(`${key}=${JSON.stringify(value)}`),
+      ),
       flags: Object.fromEntries(
         settingsOf("flag", choice).map(([key, value]) => [key, { flag: `--${key}`, value }]),
       ),

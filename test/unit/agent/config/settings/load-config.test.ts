@@ -3,7 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type ConfigChoice, loadConfig } from "../../../../../src/agent/config/settings/load-config.js";
+import {
+  type ConfigChoice,
+  loadConfig,
+  parseOverride,
+} from "../../../../../src/agent/config/settings/load-config.js";
 
 let home = "";
 
@@ -17,9 +21,14 @@ afterEach(() => {
   rmSync(home, { recursive: true });
 });
 
-function load(toml: string | null, choice: ConfigChoice = {}, folder = "brig") {
+type Choice = Omit<ConfigChoice, "overrides"> & { overrides?: readonly string[] };
+
+async function load(toml: string | null, { overrides, ...choice }: Choice = {}, folder = "brig") {
   if (toml !== null) writeFileSync(join(home, folder, "config.toml"), toml);
-  return loadConfig({ brigHome: join(home, "brig"), codexHome: join(home, "codex"), home: "/h" }, choice);
+  return await loadConfig(
+    { brigHome: join(home, "brig"), codexHome: join(home, "codex"), home: "/h" },
+    { ...choice, overrides: overrides?.map(parseOverride) },
+  );
 }
 
 describe("loadConfig", () => {

@@ -231,7 +231,7 @@ describe("a workspace's own file", () => {
   });
 
   it.each([
-    [{ overrides: ["sandbox_mode=workspace-write"] }, "-c"],
+    [{ overrides: [{ sandbox_mode: "workspace-write" }] }, "-c"],
     [{ flags: { sandbox_mode: { flag: "--sandbox", value: "workspace-write" } } }, "--sandbox"],
     [{ flags: { policy: { flag: "--policy", value: "/p.toml" } } }, null],
   ])("does not override -c or a flag: %j", async (choice, named) => {
@@ -245,7 +245,7 @@ describe("a workspace's own file", () => {
   });
 
   it("is not overridden by an equivalent key in the user's file", async () => {
-    const overrides = ["sandbox_workspace_write.network_access=true"];
+    const overrides = [{ sandbox_workspace_write: { network_access: true } }];
     const { config, warnings } = await load({ brig: 'network = "none"' }, { overrides });
     expect(config.network).toBeUndefined();
     expect(warnings).toEqual([`${workspace}/.brig/config.toml:1: network is overridden by -c`]);

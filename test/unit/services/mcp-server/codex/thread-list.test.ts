@@ -3,7 +3,7 @@ import { parseScript } from "../../../../../src/agent/model/script/script.js";
 import { createScriptedClient } from "../../../../../src/agent/model/script/scripted-client.js";
 import { createThreadId } from "../../../../../src/agent/thread-id.js";
 import { BrigError } from "../../../../../src/errors.js";
-import type { PrepareThread } from "../../../../../src/services/mcp-server/codex/open-thread.js";
+import type { PrepareThread } from "../../../../../src/services/mcp-server/codex/prepare-thread.js";
 import type { Caller } from "../../../../../src/services/mcp-server/codex/questions/current-caller.js";
 import { ThreadList } from "../../../../../src/services/mcp-server/codex/thread-list.js";
 import { MemorySandbox } from "../../../../support/memory-sandbox.js";

@@ -28,18 +28,16 @@ describe("the arguments of codex", () => {
   it.each([
     [undefined, "Missing arguments for codex tool-call; the `prompt` field is required."],
     [{}, "missing field `prompt`"],
-    [{ prompt: 1 }, "invalid type for `prompt`, expected string"],
-    [[], "the arguments must be an object"],
-    [null, "the arguments must be an object"],
-    [{ prompt: "x", foo: 1 }, "unknown field `foo`, expected one of `prompt`, `model`"],
-    [{ prompt: "x", sandbox: "none" }, "unknown variant for `sandbox`, expected one of `read-only`"],
-    [{ prompt: "x", "approval-policy": "always" }, "expected one of `untrusted`, `on-failure`"],
+    [{ prompt: 1 }, "`prompt`: Invalid input: expected string, received number"],
+    [[], "Invalid input: expected object, received array"],
+    [null, "Invalid input: expected object, received null"],
+    [{ prompt: "x", foo: 1 }, 'Unrecognized key: "foo"'],
+    [{ prompt: "x", sandbox: "none" }, '`sandbox`: Invalid option: expected one of "read-only"|'],
+    [{ prompt: "x", "approval-policy": "always" }, 'expected one of "untrusted"|"on-failure"'],
     [{ prompt: "x", cwd: "a\0b" }, "`cwd`: no path contains a zero character"],
-    [{ prompt: "x", config: [] }, "invalid type for `config`, expected record"],
-    [
-      { prompt: "x", base_instructions: "a", "base-instructions": "b" },
-      "duplicate field `base-instructions`",
-    ],
+    [{ prompt: "x", config: [] }, "`config`: Invalid input: expected record, received array"],
+    [{ prompt: "x", base_instructions: "a", "base-instructions": "b" }, "`base-instructions` is given twice"],
+    [{ foo: 1 }, 'missing field `prompt`; Unrecognized key: "foo"'],
   ])("%j is refused", (given, words) => {
     expect(parseCodexCall(given)).toEqual({ kind: "invalid", reason: expect.stringContaining(words) });
   });

@@ -1,7 +1,6 @@
-import type { Config, KeyPath } from "../../agent/index.js";
-import { formatKey, KEY_PATTERN, parseKey } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
-import { tomlValue } from "./toml-value.js";
+import type { Config, KeyPath } from "../../../agent/index.js";
+import { formatKey, KEY_PATTERN, parseKey } from "../../../agent/index.js";
+import { BrigError } from "../../../errors.js";
 
 /**
  * Whether a call may set a key: always, never, or if the function returns true for the rest of the key and
@@ -75,19 +74,22 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
 const wholeKey = new RegExp(`^${KEY_PATTERN}$`);
 
 /**
- * The settings as `-c` takes them. Error: `usage.invalid` for a name that is not a key, and for a key that a call may not
- * set.
+ * The settings as tables of config.toml. Error: `usage.invalid` for a name that is not a key, a setting without a value, and
+ * a key that a call may not set.
  */
-export function callOverrides(config: Readonly<Record<string, unknown>>): string[] {
+export function callOverrides(config: Readonly<Record<string, unknown>>): Record<string, unknown>[] {
   return Object.entries(config).map(([key, value]) => {
     if (!wholeKey.test(key))
       throw new BrigError(`${JSON.stringify(key.slice(0, 200))} is not a key of the configuration`, {
         code: "usage.invalid",
         hint: "for example: model_reasoning_effort, or tools.view_image",
       });
-    const written = `${key}=${tomlValue(value, key)}`;
-    for (const setting of settingsIn(parseKey(key), value)) check(setting);
-    return written;
+    const path = parseKey(key);
+    for (const setting of settingsIn(path, value)) check(setting);
+    return path.reduceRight<unknown>((inner, part) => Object.fromEntries([[part, inner]]), value) as Record<
+      string,
+      unknown
+    >;
   });
 }
 
@@ -103,9 +105,14 @@ function settingsIn(path: KeyPath, value: unknown): Setting[] {
 
 /** An unknown key is a warning as in every configuration. */
 function check({ path: [name = "", ...rest], value }: Setting): void {
+  const key = formatKey([name, ...rest]).slice(0, 200);
+  if (value === null)
+    throw new BrigError(`the setting ${JSON.stringify(key)} has no value`, {
+      code: "usage.invalid",
+      hint: "leave it out: the configuration has no null",
+    });
   const rule: Rule = Object.hasOwn(rules, name) ? rules[name as keyof Config] : "free";
   if (rule === "free" || (typeof rule === "function" && rule(rest, value))) return;
-  const key = formatKey([name, ...rest]).slice(0, 200);
   throw new BrigError(`the setting ${key} is not for a call to decide: it reaches beyond the sandbox`, {
     code: "usage.invalid",
     hint: "leave it out; the user can give it to the server: brig mcp-server -c KEY=VALUE",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { elicitFrom } from "../../../../src/agent/open/elicit-by-questions.js";
 import { approvalQuestion } from "../../../../src/cli/questions/approval-question.js";
-import { elicitFrom } from "../../../../src/cli/questions/elicit-by-questions.js";
 import type { ElicitField, ElicitQuestion } from "../../../../src/tools/mcp/mcp-servers.js";
 import type { McpCallToReview } from "../../../../src/tools/review/action.js";
 import type { UserQuestion } from "../../../../src/tools/session/request-user-input.js";

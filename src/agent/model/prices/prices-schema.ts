@@ -21,3 +21,6 @@ export const pricesSchema = z.record(
     output: dollars.optional().describe("The same for output tokens, reasoning included"),
   }),
 );
+
+/** The user's own prices, by model. */
+export type OwnPrices = Readonly<z.infer<typeof pricesSchema>>;

@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { withSessionWorkspace, workspaceStart } from "../../../../src/agent/open/session-workspace.js";
 import type { RecordedState } from "../../../../src/agent/session/read/session-reader.js";
-import { withSessionWorkspace, workspaceStart } from "../../../../src/cli/steps/resumed-workspace.js";
+import { sessionHost } from "../../../../src/cli/setup/agent-settings.js";
+import type { WorkspaceKind } from "../../../../src/sandbox/sandbox-options.js";
 import { createSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { testContext } from "../../../support/cli-context.js";
 
@@ -34,30 +36,33 @@ const state = (snapshot: string, isCertain = true, point: number | null = null):
 });
 
 async function start(states: readonly RecordedState[], { isOverlay = true, workspace = "/work" } = {}) {
-  const { environment, stderr, written } = testContext({ variables: { BRIG_HOME: home } });
-  const found = await workspaceStart({ states }, { workspace, environment }, { isOverlay, stderr });
-  return { ...found, said: written().stderr };
+  const context = testContext({ variables: { BRIG_HOME: home } });
+  const { environment, warn } = sessionHost(context);
+  const found = await workspaceStart({ states }, { workspace, environment }, { isOverlay, warn });
+  return { ...found, said: context.written().stderr };
 }
 
 describe("the kind of a resumed session's workspace", () => {
-  async function flagsOf(workspace: string | undefined, recorded = true) {
+  async function kindOf(workspaceKind: WorkspaceKind | undefined, recorded = true) {
     const context = testContext();
-    const flags = await withSessionWorkspace({ workspace }, recorded ? { states: [] } : null, context);
-    return [flags.workspace, context.written().stderr];
+    const settings = { sandbox: { workspace: "/work", workspaceKind } };
+    const states = recorded ? { states: [] } : null;
+    const { sandbox } = await withSessionWorkspace(settings, states, sessionHost(context));
+    return [sandbox.workspaceKind, context.written().stderr];
   }
 
   it("is the one it had, which is said", async () => {
-    expect(await flagsOf(undefined)).toEqual(["overlay", expect.stringContaining("copy-on-write")]);
+    expect(await kindOf(undefined)).toEqual(["overlay", expect.stringContaining("copy-on-write")]);
   });
 
-  it.each(["bind", "none"])("is %s if the flag says so, which is said", async (kind) => {
-    expect(await flagsOf(kind)).toEqual([kind, expect.stringContaining(`--workspace ${kind}`)]);
+  it.each(["bind", "none"] as const)("is %s if the flag says so, which is said", async (kind) => {
+    expect(await kindOf(kind)).toEqual([kind, expect.stringContaining(`--workspace ${kind}`)]);
   });
 
   it("is not mentioned where nothing differs from what was asked for", async () => {
-    expect(await flagsOf("overlay")).toEqual(["overlay", ""]);
-    expect(await flagsOf(undefined, false)).toEqual([undefined, ""]);
-    expect(await flagsOf("bind", false)).toEqual(["bind", ""]);
+    expect(await kindOf("overlay")).toEqual(["overlay", ""]);
+    expect(await kindOf(undefined, false)).toEqual([undefined, ""]);
+    expect(await kindOf("bind", false)).toEqual(["bind", ""]);
   });
 });
 

@@ -1,5 +1,5 @@
-import type { ProjectHosts } from "../../agent/index.js";
 import type { SandboxSettings } from "../../sandbox/index.js";
+import type { ProjectHosts } from "../config/project-hosts.js";
 
 /** The hosts that are always allowed in the workspace of a sandbox; null where hosts cannot be remembered. */
 export async function projectHosts({
@@ -10,7 +10,7 @@ export async function projectHosts({
   },
 }: SandboxSettings): Promise<ProjectHosts | null> {
   if (workspace === null || !overrides.network || network.kind !== "allowlist") return null;
-  const { ProjectHosts } = await import("../../agent/index.js");
+  const { ProjectHosts } = await import("../config/project-hosts.js");
   return new ProjectHosts({ brigHome, directory: workspace });
 }
 

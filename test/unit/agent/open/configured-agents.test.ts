@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { loadConfig } from "../../../../src/agent/config/settings/load-config.js";
 import { parseScript } from "../../../../src/agent/model/script/script.js";
-import { configuredAgents } from "../../../../src/cli/agents/configured-agents.js";
-import { scriptedAgentModels } from "../../../../src/cli/agents/scripted-agent-models.js";
+import { configuredAgents } from "../../../../src/agent/open/configured-options.js";
+import { scriptedAgentModels } from "../../../../src/agent/open/open-models.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 async function configured(toml: string, files: Readonly<Record<string, string>> = {}) {

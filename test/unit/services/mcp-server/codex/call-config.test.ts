@@ -1,23 +1,25 @@
 import { describe, expect, it } from "vitest";
-import { callOverrides } from "../../../../src/cli/threads/call-config.js";
+import { callOverrides } from "../../../../../src/services/mcp-server/codex/call-config.js";
 
 describe("the config of a call", () => {
-  it.each<[config: Record<string, unknown>, overrides: string[]]>([
+  it.each<[config: Record<string, unknown>, tables: object[]]>([
+    [{ instructions: 'a "b"\n\u007fc' }, [{ instructions: 'a "b"\n\u007fc' }]],
+    [{ 'mcp_servers."a.b".enabled': false }, [{ mcp_servers: { "a.b": { enabled: false } } }]],
     [{}, []],
     [
       { model_reasoning_effort: "high", "tools.view_image": false },
-      ['model_reasoning_effort="high"', "tools.view_image=false"],
+      [{ model_reasoning_effort: "high" }, { tools: { view_image: false } }],
     ],
-    [{ sandbox_mode: "danger-full-access" }, ['sandbox_mode="danger-full-access"']],
-    [{ network: "none" }, ['network="none"']],
+    [{ sandbox_mode: "danger-full-access" }, [{ sandbox_mode: "danger-full-access" }]],
+    [{ network: "none" }, [{ network: "none" }]],
     [
       { sandbox_workspace_write: { network_access: false, writable_roots: ["/a"] } },
-      ['sandbox_workspace_write={ "network_access" = false, "writable_roots" = ["/a"] }'],
+      [{ sandbox_workspace_write: { network_access: false, writable_roots: ["/a"] } }],
     ],
-    [{ "mcp_servers.docs.enabled": false }, ["mcp_servers.docs.enabled=false"]],
-    [{ "features.of_codex": true }, ["features.of_codex=true"]],
-  ])("%j is passed on", (config, overrides) => {
-    expect(callOverrides(config)).toEqual(overrides);
+    [{ "mcp_servers.docs.enabled": false }, [{ mcp_servers: { docs: { enabled: false } } }]],
+    [{ "features.of_codex": true }, [{ features: { of_codex: true } }]],
+  ])("%j is passed on", (config, tables) => {
+    expect(callOverrides(config)).toEqual(tables);
   });
 
   it.each<[config: Record<string, unknown>, key: string]>([
@@ -50,6 +52,20 @@ describe("the config of a call", () => {
         hint: expect.stringContaining("brig mcp-server -c"),
       }),
     );
+  });
+
+  it.each([[{ model: null }], [{ tools: { view_image: null } }]])(
+    "%j is refused, since it has no value",
+    (config) => {
+      expect(() => callOverrides(config)).toThrow(expect.objectContaining({ code: "usage.invalid" }));
+    },
+  );
+
+  it("a name that every object has is a key like any other", () => {
+    const config = JSON.parse('{"__proto__":{"network":"full"},"tools":{"__proto__":{"shell":"local"}}}');
+    const [own, tools] = callOverrides(config);
+    for (const table of [own, tools?.tools]) expect(Object.keys(table as object)).toEqual(["__proto__"]);
+    expect(Object.getPrototypeOf(own)).toBe(Object.prototype);
   });
 
   it.each(["a b", 'model="a"\nnetwork', "__proto__ = 1\nnetwork", "", "a..b"])("%j is no key", (key) => {

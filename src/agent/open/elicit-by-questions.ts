@@ -1,5 +1,12 @@
 import { clipped } from "../../sandbox/index.js";
-import type { AskedUser, Elicit, ElicitAnswer, ElicitField, ElicitQuestion, UserQuestion } from "../../tools/index.js";
+import type {
+  AskedUser,
+  Elicit,
+  ElicitAnswer,
+  ElicitField,
+  ElicitQuestion,
+  UserQuestion,
+} from "../../tools/index.js";
 
 type Value = string | number | boolean | readonly string[];
 

@@ -1,11 +1,76 @@
-import type { Config, McpServerConfig, McpServerSettings, ServerPlace } from "../../agent/index.js";
-import { DEFAULT_STARTUP_TIMEOUT_MS } from "../../agent/index.js";
 import { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import { readProxies } from "../../lib/proxy/proxies.js";
+import type { SandboxMode, SandboxSettings } from "../../sandbox/index.js";
+import { connectEngine } from "../../sandbox/index.js";
+import type { McpServers } from "../../tools/index.js";
+import { readVersion } from "../../version.js";
+import type { Config, McpServerConfig } from "../config/config-schema.js";
+import { type McpServerInput, parseMcpServers } from "../config/mcp-servers-schema.js";
+import type { SessionHost } from "../open/agent-settings.js";
+import { inMode, type RunSettings } from "../open/run-settings.js";
+import type { McpSession } from "../session-servers.js";
+import type { ServerPlace } from "./client/server-process.js";
+import { DEFAULT_STARTUP_TIMEOUT_MS, type McpServerSettings } from "./client/server-settings.js";
+
+/** Opens the servers of a session, for `openConversation`. */
+export type ServerOpener = (session: McpSession) => McpServers;
+
+/**
+ * Returns the opener of the configured servers and of further ones; null if no server is enabled. The MCP
+ * client is loaded only if there is one. Error: `config.invalid`.
+ */
+export async function serverOpener(
+  run: RunSettings,
+  { environment, warn }: Pick<SessionHost, "environment" | "warn">,
+  { further = {}, waitsForSandbox = false }: ServerOptions = {},
+): Promise<ServerOpener | null> {
+  const servers: Record<string, McpServerConfig> = { ...run.config.mcp_servers, ...parseMcpServers(further) };
+  const { settings, places, warnings } = configuredServers(servers, environment);
+  for (const warning of warnings) await warn(warning);
+  if (Object.keys(settings).length === 0) return null;
+  const [{ openMcpServers }, { serverLauncher }] = await Promise.all([
+    import("./client/open-mcp-servers.js"),
+    import("./launch/launch-servers.js"),
+  ]);
+  return ({ sandbox, setting, onReceipt }) => {
+    const launch = serverLauncher(places, {
+      engine: () => connectEngine({ env: environment }),
+      settings: async () => {
+        if (waitsForSandbox) await sandbox;
+        return await settingsIn(run, setting.sandboxMode);
+      },
+      sandbox,
+      directory: setting.cwd,
+      variables: environment.variables,
+      onReceipt,
+      onWarning: (warning) => void warn(warning),
+    });
+    return openMcpServers(settings, {
+      launch,
+      version: readVersion(),
+      onWarning: (message) => void warn(message),
+    });
+  };
+}
+
+interface ServerOptions {
+  /** With the keys of config.toml. Default: none. */
+  further?: Readonly<Record<string, McpServerInput>> | undefined;
+  /** Whether containers of servers start after the session's, which makes their workspace. Default: false. */
+  waitsForSandbox?: boolean | undefined;
+}
+
+/**
+ * The user may change the mode during a conversation. Servers that start later then see the workspace in that
+ * mode.
+ */
+async function settingsIn(run: RunSettings, mode: string): Promise<SandboxSettings> {
+  return mode === run.setting.sandboxMode ? run.sandbox : (await inMode(run, mode as SandboxMode)).sandbox;
+}
 
 /** The servers to start. */
-export interface ConfiguredServers {
+interface ConfiguredServers {
   settings: Record<string, McpServerSettings>;
   /** The places where the stdio servers among them run. */
   places: Record<string, ServerPlace>;
@@ -18,7 +83,7 @@ export interface ConfiguredServers {
  * server whose token is not set is left out with a warning. Error: `config.invalid` if that server is
  * required.
  */
-export function configuredServers(
+function configuredServers(
   servers: Config["mcp_servers"],
   { variables }: Pick<Environment, "variables">,
 ): ConfiguredServers {

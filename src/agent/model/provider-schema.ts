@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { httpUrl, milliseconds, unused } from "./setting-kinds.js";
+import { httpUrl, milliseconds, unused } from "../../lib/setting-kinds.js";
 
 const retries = z.int().min(0).max(100);
 const texts = z.record(z.string(), z.string());
@@ -38,3 +38,5 @@ export const providerSchema = z.object({
   supports_websockets: unused,
   websocket_connect_timeout_ms: unused,
 });
+
+export type ProviderConfig = Readonly<z.infer<typeof providerSchema>>;

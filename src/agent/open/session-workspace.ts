@@ -1,10 +1,9 @@
-import type { RecordedState, RecordedWorkspace } from "../../agent/index.js";
-import type { SandboxSettings } from "../../sandbox/index.js";
 import { isBrigError } from "../../errors.js";
-import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { say } from "../render.js";
-import type { SandboxFlags } from "../setup/sandbox-flags.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { Sandbox, SandboxSettings } from "../../sandbox/index.js";
+import { connectAndOpen } from "../../sandbox/index.js";
+import type { RecordedState, RecordedWorkspace } from "../session/read/session-reader.js";
+import type { AgentSettings, SessionHost } from "./agent-settings.js";
 
 /** The state that a session's workspace gets before its first command. */
 export interface WorkspaceStart {
@@ -16,21 +15,23 @@ export interface WorkspaceStart {
 
 const fromHost: WorkspaceStart = { from: null, loss: null };
 
-/** A session that had a copy-on-write workspace gets one again, unless the flag says otherwise. */
-export async function withSessionWorkspace<Flags extends SandboxFlags>(
-  flags: Flags,
+/** A session that had a copy-on-write workspace gets one again, unless the settings name another kind. */
+export async function withSessionWorkspace<Settings extends Pick<AgentSettings, "sandbox">>(
+  settings: Settings,
   recorded: RecordedWorkspace | null,
-  { stderr }: CliContext,
-): Promise<Flags> {
-  if (recorded === null || flags.workspace === "overlay") return flags;
-  if (flags.workspace !== undefined) {
-    const what = "what the session changed in its copy-on-write workspace is not there";
-    await say(stderr, `brig: with --workspace ${neutraliseLine(flags.workspace)} ${what}\n`);
-    return flags;
+  { warn }: Pick<SessionHost, "warn">,
+): Promise<Settings> {
+  const { workspaceKind: kind } = settings.sandbox;
+  if (recorded === null || kind === "overlay") return settings;
+  if (kind !== undefined) {
+    await warn(
+      `with --workspace ${kind} what the session changed in its copy-on-write workspace is not there`,
+    );
+    return settings;
   }
   const how = "use --workspace bind for your own files";
-  await say(stderr, `brig: working in the session's copy-on-write workspace; ${how}\n`);
-  return { ...flags, workspace: "overlay" };
+  await warn(`working in the session's copy-on-write workspace; ${how}`);
+  return { ...settings, sandbox: { ...settings.sandbox, workspaceKind: "overlay" } };
 }
 
 /**
@@ -40,7 +41,7 @@ export async function withSessionWorkspace<Flags extends SandboxFlags>(
 export async function workspaceStart(
   recorded: RecordedWorkspace | null,
   { workspace, environment: { brigHome } }: Pick<SandboxSettings, "workspace" | "environment">,
-  { isOverlay, stderr }: Pick<CliContext, "stderr"> & { isOverlay: boolean },
+  { isOverlay, warn }: Pick<SessionHost, "warn"> & { isOverlay: boolean },
 ): Promise<WorkspaceStart> {
   if (recorded === null) return fromHost;
   const found = await firstKept(recorded.states, brigHome);
@@ -49,18 +50,14 @@ export async function workspaceStart(
     return { from: null, loss: "From now on you work on the user's own files, not on a copy of them." };
   if (found.kind === "missing") {
     const what = `the state of the session's workspace, ${neutraliseLine(found.snapshot)}, is not kept any more`;
-    await say(stderr, `brig: ${what}, so it starts from your files as they are\n`);
+    await warn(`${what}, so it starts from your files as they are`);
     return {
       from: null,
       loss: "The state of the workspace was not kept: it is as the user's own files are.",
     };
   }
   if (found.workspace !== workspace) {
-    const where = neutralise(found.workspace);
-    await say(
-      stderr,
-      `brig: the state of the session's workspace is one of ${where}, so it is not used here\n`,
-    );
+    await warn(`the state of the session's workspace is one of ${found.workspace}, so it is not used here`);
     return { from: null, loss: "You work in another directory than before, as the user's own files are." };
   }
   return { from: { snapshot: found.snapshot, point: found.point }, loss: null };
@@ -84,4 +81,31 @@ async function firstKept(states: readonly RecordedState[], brigHome: string): Pr
     }
   }
   return null;
+}
+
+/**
+ * Returns a function that opens the sandboxes of a session, which share a workspace. The first one that starts brings it into
+ * its first state, and later ones use it as it is.
+ */
+export function sessionSandboxes(
+  { from, threadId }: Pick<WorkspaceStart, "from"> & { threadId: string },
+  { environment, signal, warn, onSandbox }: SessionHost,
+): (settings: SandboxSettings) => Promise<Sandbox> {
+  let isMade = from === null;
+  return async (settings) => {
+    const sandbox = await connectAndOpen(() => settings, {
+      environment,
+      signal,
+      onWarning: (warning) => void warn(warning),
+      from: isMade ? null : from,
+    });
+    isMade = true;
+    try {
+      await onSandbox?.(sandbox, { threadId });
+    } catch (error) {
+      await sandbox[Symbol.asyncDispose]();
+      throw error;
+    }
+    return sandbox;
+  };
 }

@@ -1,19 +1,29 @@
 import { resolve } from "node:path";
-import type { Config, LoadedConfig, SessionSetting } from "../../agent/index.js";
-import { commandVariables, loadConfig } from "../../agent/index.js";
-import type { ApprovalPolicy, EgressSettings, PolicyChoice, SandboxMode, SandboxSettings, UnresolvedSettings } from "../../sandbox/index.js";
-import { checkedSettings, DEFAULT_MODE, loadChosenPolicy, resolvedSetup, resolveSettings } from "../../sandbox/index.js";
 import { isBrigError } from "../../errors.js";
-import { neutralise } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { withProjectHosts } from "../egress/remembered-hosts.js";
-import { say } from "../render.js";
-import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
-import { configChoice } from "./config-choice.js";
-import { commandDirectory, flaggedSettings } from "./sandbox-flags.js";
+import type {
+  ApprovalPolicy,
+  EgressSettings,
+  PolicyChoice,
+  SandboxMode,
+  SandboxSettings,
+  UnresolvedSettings,
+} from "../../sandbox/index.js";
+import {
+  checkedSettings,
+  DEFAULT_MODE,
+  loadChosenPolicy,
+  resolvedSetup,
+  resolveSettings,
+} from "../../sandbox/index.js";
+import type { Config } from "../config/config-schema.js";
+import { type ConfigChoice, type LoadedConfig, loadConfig } from "../config/settings/load-config.js";
+import { commandVariables } from "../config/shell-environment.js";
+import type { SessionSetting } from "../session/setting.js";
+import type { AgentSettings, SessionHost } from "./agent-settings.js";
+import { withProjectHosts } from "./remembered-hosts.js";
 
 /**
- * The settings of a run, from flags, configuration and policy. Each file is read once, so that the policy
+ * The settings of a run: the caller's, completed from configuration and policy. Each file is read once, so that the policy
  * described to the model is the one that the sandbox starts with, even if the file changes in between.
  */
 export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
@@ -22,43 +32,44 @@ export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
   setting: SessionSetting;
 }
 
+type RunHost = Pick<SessionHost, "environment" | "cwd" | "warn">;
+
 /**
- * Prints warnings to stderr, and also notes when a session begins. Errors: `config.invalid`, and those errors of a sandbox
+ * Tells the user warnings, and also notes when a session begins. Errors: `config.invalid`, and those errors of a sandbox
  * that can be found without an engine.
  */
 export async function resolveRun(
-  flags: AgentFlags,
-  context: CliContext,
+  settings: AgentSettings,
+  host: RunHost,
   { usualApproval, beginsSession }: { usualApproval: ApprovalPolicy; beginsSession: boolean },
 ): Promise<RunSettings> {
-  const { environment, stderr } = context;
-  // The flags are read first, so that the error for a wrong one names the flag rather than its key in the configuration.
-  const flagged = flaggedSettings(flags, context);
+  const { environment, cwd, warn } = host;
+  const { profile, overrides, ignoresUserFile } = settings;
   const {
     config: configured,
     sources,
     warnings,
     notes,
   } = await loadConfig(environment, {
-    ...configChoice(flags, context),
-    ignoresUserFile: flags.caller?.ignoresUserConfig,
+    profile,
+    overrides,
+    ignoresUserFile,
+    cwd,
+    workspace: settings.sandbox.workspace ?? undefined,
     approvalPolicy: usualApproval,
-    ...(flags.workspace === "none" ? { workspace: undefined } : {}),
-    flags: configuredFlags({ ...flags, policy: flagged.policyFile }),
+    flags: chosenKeys(settings),
   });
-  for (const sentence of [...warnings, ...(beginsSession ? notes : [])])
-    await say(stderr, `brig: ${neutralise(sentence)}\n`);
-  const config = withUsualMode(configured, flags.caller);
-  const resolved = await resolveSettings(withConfiguration(flagged, config, context));
-  const settings =
-    flags.caller?.toleratesAddDirs === true ? await withUsableDirectories(resolved, context) : resolved;
-  const sandbox = await withProjectHosts(await checkedSettings(settings));
+  for (const sentence of [...warnings, ...(beginsSession ? notes : [])]) await warn(sentence);
+  const config = withUsualMode(configured, settings);
+  const resolved = await resolveSettings(withConfiguration(settings, config, host));
+  const usable = settings.toleratesAddDirs === true ? await withUsableDirectories(resolved, host) : resolved;
+  const sandbox = await withProjectHosts(await checkedSettings(usable));
   return {
     config,
     sources,
     sandbox,
     setting: {
-      cwd: sandbox.workspace ?? commandDirectory(flags) ?? "/",
+      cwd: sandbox.workspace ?? settings.directory ?? "/",
       ...describePolicy(sandbox),
       approvalPolicy: config.approval_policy ?? usualApproval,
       shell: "bash",
@@ -68,18 +79,14 @@ export async function resolveRun(
 }
 
 /** As in Codex, directories that the policy cannot make writable are left out with a warning. */
-async function withUsableDirectories(
-  settings: SandboxSettings,
-  { stderr }: CliContext,
-): Promise<SandboxSettings> {
+async function withUsableDirectories(settings: SandboxSettings, { warn }: RunHost): Promise<SandboxSettings> {
   const {
     addDirs,
     policy: { name, policy },
   } = settings;
   if (addDirs.length === 0 || policy.overrides.writableRoots) return settings;
   const hint = "use --sandbox workspace-write for commands to write there";
-  const warning = `--add-dir has no effect under the policy ${name} (${addDirs.join(", ")}); ${hint}`;
-  await say(stderr, `brig: ${neutralise(warning)}\n`);
+  await warn(`--add-dir has no effect under the policy ${name} (${addDirs.join(", ")}); ${hint}`);
   return { ...settings, addDirs: [] };
 }
 
@@ -103,29 +110,49 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
   return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
 }
 
-function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
+function withUsualMode(config: Config, { usualMode }: AgentSettings): Config {
   const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
-  return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
+  return isChosen || usualMode === undefined ? config : { ...config, sandbox_mode: usualMode };
 }
 
-/** The flags that have a key are already part of the configuration. */
+/** The settings that have a key of the configuration, and the flags that errors and lists of sources name for them. */
+function chosenKeys({ model, approvalPolicy, sandbox }: AgentSettings): ConfigChoice["flags"] {
+  return {
+    model: { flag: "--model", value: model },
+    approval_policy: { flag: "--ask-for-approval", value: approvalPolicy },
+    sandbox_mode: { flag: "--sandbox", value: sandbox.mode },
+    policy: { flag: "--policy", value: sandbox.policyFile },
+    network: { flag: "--network", value: sandbox.network },
+    container_image: { flag: "--container-image", value: sandbox.image },
+    runtime: { flag: "--runtime", value: sandbox.runtime },
+    // A run without a workspace ignores the kind that the configuration names.
+    workspace_kind: {
+      flag: "--workspace",
+      value: sandbox.workspaceKind === "none" ? undefined : sandbox.workspaceKind,
+    },
+    git: { flag: "--git", value: sandbox.git },
+  };
+}
+
+/** The settings that have a key are already part of the configuration. */
 function withConfiguration(
-  flagged: UnresolvedSettings,
+  { sandbox }: AgentSettings,
   config: Config,
-  { cwd }: CliContext,
+  { environment, cwd }: RunHost,
 ): UnresolvedSettings {
   return {
-    ...flagged,
+    ...sandbox,
+    environment,
     ...configuredPolicy(config),
-    workspaceKind: flagged.workspaceKind === "none" ? "none" : config.workspace_kind,
-    git: flagged.workspace === null ? flagged.git : config.git,
+    workspaceKind: sandbox.workspaceKind === "none" ? "none" : config.workspace_kind,
+    git: sandbox.workspace === null ? sandbox.git : config.git,
     image: config.container_image,
     runtime: config.runtime,
     writableRoots: config.sandbox_workspace_write.writable_roots.map((root) => resolve(cwd, root)),
     leaseSeconds: config.lease_seconds,
     configuredEgress: config.egress as EgressSettings | undefined,
     setup: setupChoice(config),
-    env: { ...commandVariables(config), ...flagged.env },
+    env: { ...commandVariables(config), ...sandbox.env },
   };
 }
 

@@ -1,2 +1,2 @@
 // A separate module, because it is loaded before everything else that a sandbox needs.
-export { connectEngine } from "../../sandbox/index.js";
+export { connectEngine } from "./docker/connect.js";

@@ -1,0 +1,241 @@
+import type { Sandbox, SandboxMode, SandboxSettings } from "../../sandbox/index.js";
+import {
+  connectEngine,
+  describeNetwork,
+  holdTree,
+  missingImage,
+  probeEngine,
+  refuseUnknownRuntime,
+  withFullAccess,
+} from "../../sandbox/index.js";
+import type { Elicit } from "../../tools/index.js";
+import type { SandboxSource } from "../agent-sandbox.js";
+import type { Config } from "../config/config-schema.js";
+import { asksForProjectDocs } from "../context/project-docs.js";
+import type { ConversationOptions } from "../conversation-options.js";
+import { requestSent } from "../model/endpoint/request-sent.js";
+import type { ResponseItem } from "../model/items.js";
+import type { ModelClient } from "../model/model-client.js";
+import type { SessionSetting } from "../session/setting.js";
+import { noSessionLog, openSessionFile, type SessionLog } from "../session/write/session-file.js";
+import { createThreadId } from "../thread-id.js";
+import type { AgentSettings, SessionHost, SessionSettings } from "./agent-settings.js";
+import {
+  type ContextPlace,
+  configuredAgents,
+  configuredCompaction,
+  configuredContext,
+  configuredGates,
+  configuredInstructions,
+  configuredTruncation,
+} from "./configured-options.js";
+import type { EarlierSession } from "./earlier-session.js";
+import { elicitFrom } from "./elicit-by-questions.js";
+import { openModel, openModels } from "./open-models.js";
+import { rememberingIn } from "./remembered-hosts.js";
+import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
+import { sessionSandboxes, withSessionWorkspace, workspaceStart } from "./session-workspace.js";
+
+/** How long to wait for the engine to say whether it has the image. */
+const PROBE_MS = 1000;
+
+/** A request that takes longer to be sent is waiting for something else. */
+const REQUEST_PATIENCE_MS = 250;
+
+/** A session whose conversation can be opened: nothing has started yet, except that its file is locked. */
+export interface PreparedSession extends Pick<RunSettings, "config" | "sources" | "setting"> {
+  /** For `openConversation`. The caller adds a listener. */
+  options: ConversationOptions & { threadId: string };
+  /** The same run in another mode. The sandbox starts when its source is called. */
+  inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
+  /** Opens another model of the same provider. Null with a script, which is no real model. */
+  withModel: ((choice: ModelChoice) => Promise<ModelClient>) | null;
+}
+
+interface ModelChoice {
+  model: string;
+  /** Undefined means the model's own default. */
+  reasoningEffort: string | undefined;
+}
+
+/** Errors: those of `resolveRun` and `checkEngine`, and those of opening the model. */
+export async function prepareSession(settings: SessionSettings, host: SessionHost): Promise<PreparedSession> {
+  const { environment, user, approver, warn } = host;
+  const { earlier, hasManyTurns, script, outputSchema } = settings;
+  const earlierWorkspace = earlier?.workspace ?? null;
+  const run = await resolveRun(await withSessionWorkspace(settings, earlierWorkspace, host), host, {
+    usualApproval: hasManyTurns ? "on-request" : "never",
+    beginsSession: earlier === undefined,
+  });
+  const { config, sandbox, setting } = run;
+  const isOverlay = config.workspace_kind === "overlay" && sandbox.workspace !== null;
+  const { from, loss } = await workspaceStart(earlierWorkspace, sandbox, { isOverlay, warn });
+  const threadId = earlier?.threadId ?? createThreadId(new Date());
+  const openRunSandbox = sessionSandboxes({ from, threadId }, host);
+  // A conversation needs no check: it starts its container before the first request and shows the error
+  // there. The engine may come back while the conversation lasts.
+  const engineCheck = hasManyTurns ? Promise.resolve() : checkEngine(sandbox);
+  engineCheck.catch(() => undefined);
+  const mcpServers = await openerOf(run, host, { ...settings, waitsForSandbox: from !== null });
+  const models = { config, environment, threadId, hasManyTurns, before: earlier?.model };
+  const { model, openAgentModel } = await openModels(settings, models);
+  const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, settings) });
+  const asksAtOnce =
+    !hasManyTurns &&
+    script === undefined &&
+    mcpServers === undefined &&
+    !(await asksForProjectDocs({ ...contextOptions.projectDocs, cwd: setting.cwd }));
+  const instructions = await chosenInstructions(settings, config);
+  await engineCheck;
+  const open = () => openRunSandbox(sandbox);
+  const gates = configuredGates(config, { hasFullAccess: setting.sandboxMode === "danger-full-access" });
+  const inOtherMode: PreparedSession["inMode"] = async (mode) => {
+    const other = await inMode(run, mode);
+    return { setting: other.setting, sandbox: () => openRunSandbox(other.sandbox) };
+  };
+  return {
+    config,
+    sources: run.sources,
+    setting,
+    options: {
+      model,
+      sandbox: asksAtOnce ? afterRequest(open) : open,
+      setup: earlier === undefined || earlier.wasNotSetUp ? sessionSetup(sandbox, settings) : undefined,
+      setting,
+      truncation: configuredTruncation(config, model.model),
+      toolOptions: {
+        allowsLoginShell: config.allow_login_shell,
+        maxPollMs: config.background_terminal_max_timeout,
+        gates,
+        user,
+        elicit: elicitOf(setting, host),
+      },
+      mcpServers,
+      approver,
+      escalatedSandbox: async () => await openRunSandbox(await withFullAccess(sandbox)),
+      agents: await configuredAgents(config, {
+        gates,
+        openModel: openAgentModel,
+        canFork: isOverlay,
+        home: keepsRecords(settings, config) ? environment.brigHome : undefined,
+        inMode: (mode) => inOtherMode(mode as SandboxMode),
+      }),
+      rememberHost: rememberingIn(sandbox),
+      onClose: holdTree(sandbox),
+      outputSchema,
+      instructions,
+      context: contextOptions,
+      compaction: configuredCompaction(config),
+      turnTimeoutMs: config.turn_timeout_ms,
+      session: await openRecord(threadId, settings, { config, environment }),
+      threadId,
+      initialItems: earlier === undefined ? undefined : itemsFor(model, earlier),
+      sentContext: earlier?.sentContext,
+      earlierUse: earlier,
+      workspaceLoss: loss ?? undefined,
+      recordsTree: settings.recordsTree !== false,
+    },
+    inMode: inOtherMode,
+    withModel:
+      script !== undefined
+        ? null
+        : async ({ model: name, reasoningEffort }) => {
+            const chosen = { ...config, model_reasoning_effort: reasoningEffort };
+            return await openModel({ ...settings, model: name }, { ...models, config: chosen });
+          },
+  };
+}
+
+/** The code is loaded only if there is one. */
+function sessionSetup(
+  { setup }: SandboxSettings,
+  { directory: cwd }: AgentSettings,
+): ConversationOptions["setup"] {
+  if (setup === undefined) return undefined;
+  const { argv, network } = setup;
+  return {
+    argv,
+    network: describeNetwork(network),
+    async run(sandbox, { signal, onOutput }) {
+      const { runSetup, setupFailure } = await import("../../sandbox/index.js");
+      const ended = await runSetup(sandbox as Sandbox, { cwd, signal, onOutput });
+      return { ...ended, error: setupFailure(ended) };
+    },
+  };
+}
+
+/** Answers questions of MCP servers, unless nobody can be asked or a granular approval policy forbids it. */
+function elicitOf({ approvalPolicy }: SessionSetting, { user }: SessionHost): Elicit | undefined {
+  const isRefused = typeof approvalPolicy === "object" && !approvalPolicy.granular.mcp_elicitations;
+  return user === undefined || isRefused ? undefined : elicitFrom(user);
+}
+
+/** The code for MCP servers is loaded only if some are configured. */
+async function openerOf(
+  run: RunSettings,
+  host: SessionHost,
+  { mcpServers: further = {}, waitsForSandbox }: SessionSettings & { waitsForSandbox: boolean },
+): Promise<ConversationOptions["mcpServers"]> {
+  const isNeeded = Object.keys({ ...run.config.mcp_servers, ...further }).length > 0;
+  if (!isNeeded) return undefined;
+  const { serverOpener } = await import("../mcp/configured-servers.js");
+  return (await serverOpener(run, host, { further, waitsForSandbox })) ?? undefined;
+}
+
+/**
+ * Asks the engine whether it has the image and the runtime, so that nobody pays for a request whose tool
+ * calls could not run. Errors: `image.missing`, `usage.invalid`, `engine.unreachable`.
+ */
+async function checkEngine({ image, runtime, environment: env }: SandboxSettings): Promise<void> {
+  const needsRuntimes = runtime !== undefined;
+  const probe = await probeEngine({ env, image, needsRuntimes, withinMs: PROBE_MS });
+  // A real connection attempt has the better error message.
+  if (probe.kind === "silent") await connectEngine({ env });
+  if (probe.kind !== "answered") return;
+  refuseUnknownRuntime(runtime, probe);
+  if (!probe.hasImage) throw missingImage(image);
+}
+
+/** A resumed session keeps its instructions, unless the settings replace them. */
+async function chosenInstructions(
+  { instructions, instructionsFile: file, earlier }: SessionSettings,
+  config: Config,
+): Promise<string | undefined> {
+  const chosen = instructions ?? (file === undefined ? earlier?.instructions : undefined);
+  return chosen ?? (await configuredInstructions(config, { file }));
+}
+
+function workplaceOf({ workspace }: SandboxSettings, { directory }: AgentSettings): ContextPlace["cwd"] {
+  if (workspace !== null) return "host";
+  return directory === undefined ? "none" : "image";
+}
+
+/** Reasoning items are encrypted by their provider, and another provider refuses them. */
+function itemsFor({ provider }: ModelClient, { items, model }: EarlierSession): readonly ResponseItem[] {
+  return model?.provider === provider ? items : items.filter(({ type }) => type !== "reasoning");
+}
+
+function keepsRecords({ isEphemeral }: AgentSettings, { history }: Config): boolean {
+  return isEphemeral !== true && history?.persistence !== "none";
+}
+
+async function openRecord(
+  threadId: string,
+  settings: SessionSettings,
+  { config, environment }: { config: Config; environment: SessionHost["environment"] },
+): Promise<SessionLog> {
+  if (!keepsRecords(settings, config)) return noSessionLog;
+  const { brigHome: home } = environment;
+  return settings.earlier?.log ?? (await openSessionFile({ home, threadId, now: () => new Date() }));
+}
+
+/**
+ * Sends the first request to the model before the sandbox is opened: loading the code that talks to the
+ * engine blocks the process for half as long as a container takes to start.
+ */
+function afterRequest(open: () => Promise<Sandbox>): () => Promise<Sandbox> {
+  return async () => {
+    await requestSent({ withinMs: REQUEST_PATIENCE_MS });
+    return await open();
+  };
+}

@@ -1,0 +1,54 @@
+import type { BrigError } from "../errors.js";
+import type { Environment } from "../lib/env.js";
+import type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
+import type { Sandbox } from "./sandbox.js";
+import type { SandboxSettings } from "./settings/sandbox-settings.js";
+
+interface Opening {
+  environment: Environment;
+  signal: AbortSignal;
+  onWarning(warning: BrigError): void;
+  /** The kept state that a copy-on-write workspace begins with. Default: the host's files. */
+  from?: { snapshot: string; point: number | undefined } | null | undefined;
+}
+
+type SettingsSource = () => SandboxSettings | Promise<SandboxSettings>;
+
+/** Opens a sandbox, and connects to the engine while the rest of the program is loaded. */
+export async function connectAndOpen(
+  settings: SettingsSource,
+  { environment, signal, onWarning, from }: Opening,
+): Promise<Sandbox> {
+  const { connectEngine } = await import("./early-engine.js");
+  const engine = connectEngine({ env: environment, asksEarly: true });
+  engine.catch(() => undefined);
+  await questionsSent();
+  const start: StartOptions = { engine, signal, keepsChanges: true, onWarning };
+  const opened = await (from
+    ? openKept(settings, { ...from, brigHome: environment.brigHome, start })
+    : openPlain(settings, start));
+  const { sandboxFrom } = await import("./sandbox.js");
+  return sandboxFrom(opened);
+}
+
+async function openPlain(settings: SettingsSource, start: StartOptions): Promise<OpenedSandbox> {
+  const { openSandbox } = await import("./open-sandbox.js");
+  return await openSandbox(settings(), start);
+}
+
+async function openKept(
+  settings: SettingsSource,
+  kept: { snapshot: string; point: number | undefined; brigHome: string; start: StartOptions },
+): Promise<OpenedSandbox> {
+  const { openFromSnapshot } = await import("./changes/sandbox-changes.js");
+  const { snapshot: id, point: at, ...rest } = kept;
+  return await openFromSnapshot(async () => await settings(), { id, at, ...rest });
+}
+
+/**
+ * Waits two turns of the event loop, in which the engine's socket connects and sends the requests. Loading
+ * code, which follows, blocks the process.
+ */
+async function questionsSent(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
