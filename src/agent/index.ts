@@ -2,7 +2,6 @@
 // parts import from here only.
 
 export type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
-export { agentEventKinds } from "./agents/agent-event-kinds.js";
 export type { AgentPlacement } from "./agents/agent-label.js";
 export type { AgentsOptions } from "./agents/agents-options.js";
 export type { ApprovalAnswer, ApprovalRequest, Approver } from "./approvals/approvals.js";
@@ -123,4 +122,6 @@ export { sandboxPolicy } from "./session/write/session-records.js";
 export type { McpSession } from "./session-servers.js";
 export type { SessionSetup } from "./setup/setup-options.js";
 export { createThreadId } from "./thread-id.js";
+export type { CallEvent, CallPart, CallSoFar, CommandSoFar } from "./turn/calls-so-far.js";
+export { CallsSoFar } from "./turn/calls-so-far.js";
 export type { AgentEvent, AgentListener } from "./turn/events.js";

@@ -1,22 +1,19 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
-import type { FileChange, McpCallEnd, McpCallStart, PlanStep } from "../tools/index.js";
-import { shellQuote } from "../tools/index.js";
-import { AgentJson } from "./agents/agent-json.js";
+import type { AgentState, FileChange, PlanStep } from "../tools/index.js";
+import { shellQuote, wireStatus } from "../tools/index.js";
 import { wireCauses, wireDisk } from "./session/write/cause-records.js";
 import { wireEntry } from "./session/write/session-records.js";
+import { type CallEvent, type CallPart, CallsSoFar } from "./turn/calls-so-far.js";
 import type { AgentEvent } from "./turn/events.js";
-import type { JsonEvent } from "./turn/json-event.js";
-import type { WebSearch } from "./turn/web-search-event.js";
 
-type WireCauses = ReturnType<typeof wireCauses>;
+/** One object of `--json`, as `codex exec --json` prints it. */
+type JsonEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
 
-interface OpenCommand {
-  id: string;
-  command: string;
-  /** Used if the turn ends before the command does. */
-  output: TextStart;
-}
+type JsonItem = Readonly<Record<string, unknown>>;
+
+/** Items that are still open when a turn ends are completed in this order. */
+const partKinds = ["command", "patch", "mcp-call", "agent-call"] as const;
 
 /** Output kept for a command that does not end before its turn; any other reports its own output. */
 const KEPT_OUTPUT_CHARS = 1024 * 1024;
@@ -26,20 +23,19 @@ const KEPT_OUTPUT_CHARS = 1024 * 1024;
  * the end of one item have the same number. Items still open at the end of the turn are completed there.
  */
 export class JsonEvents {
+  #threadId = "";
   #nextItem = 0;
-  readonly #commands = new Map<string, OpenCommand>();
-  readonly #patches = new Map<string, { id: string; changes: readonly FileChange[] }>();
-  readonly #mcpCalls = new Map<string, Readonly<Record<string, unknown>>>();
-  readonly #agents = new AgentJson({
-    newId: () => this.#newId(),
-    newTranslator: () => new JsonEvents(),
-  });
+  readonly #calls = new CallsSoFar(() => new TextStart());
+  readonly #ids = new WeakMap<CallPart<TextStart>, string>();
+  /** The translators of the agents that the session has started. */
+  readonly #agents = new Map<string, JsonEvents>();
   #plan: { id: string; steps: readonly PlanStep[] } | null = null;
 
   translate(event: AgentEvent): readonly JsonEvent[] {
+    if ("callId" in event) return this.#translateCall(event);
     switch (event.kind) {
       case "session-started":
-        this.#agents.threadId = event.threadId;
+        this.#threadId = event.threadId;
         return [{ type: "thread.started", thread_id: event.threadId }];
       case "turn-started":
         return [{ type: "turn.started" }];
@@ -49,37 +45,14 @@ export class JsonEvents {
         return event.text === "" ? [] : [this.#item({ type: "reasoning", text: event.text })];
       case "warning":
         return [this.#item({ type: "error", message: event.message })];
-      case "command-started":
-        return [this.#startCommand(event.callId, shellQuote(event.argv))];
-      case "command-output":
-        this.#commands.get(event.callId)?.output.push(event.chunk);
-        return [];
-      case "command-ended":
-        return this.#endCommand(event.callId, {
-          output: event.output,
-          exitCode: event.exitCode,
-          causes: wireCauses(event.causes),
-          status: event.exitCode === 0 ? "completed" : "failed",
-        });
-      case "command-declined":
-        return this.#declineCommand(event.argv, event.reason);
-      case "patch-started":
-        return [this.#startPatch(event.callId, event.changes)];
-      case "patch-ended":
-        return this.#endPatch(event.callId, event);
-      case "mcp-call-started":
-        return [this.#startMcpCall(event)];
-      case "mcp-call-ended":
-        return this.#endMcpCall(event.callId, event);
-      case "plan-updated":
-        return [this.#updatePlan(event.steps)];
       case "reconnecting":
         return [{ type: "error", message: `Reconnecting... ${event.attempt}/${event.maxAttempts}` }];
-      case "web-searched":
-        return this.#searchWeb(event);
-      case "restore-point-created": {
-        const { callId, snapshot, point, count, changes } = event;
-        return [{ type: "restore_point.created", call_id: callId, snapshot, point, count, changes }];
+      case "web-searched": {
+        const item = { id: this.#newId(), type: "web_search", query: event.query, action: event.action };
+        return [
+          { type: "item.started", item },
+          { type: "item.completed", item },
+        ];
       }
       case "egress":
         return [{ type: "egress.attempted", ...wireEntry(event.entry) }];
@@ -91,7 +64,7 @@ export class JsonEvents {
         return [{ type: "session.receipt", receipt: event.receipt }];
       case "turn-completed":
         return [
-          ...this.#endOpenItems("completed"),
+          ...this.#endOpenItems({ isCompleted: true }),
           {
             type: "turn.completed",
             usage: {
@@ -106,28 +79,28 @@ export class JsonEvents {
       case "turn-failed":
         return [
           { type: "error", ...failureOf(event.error) },
-          ...this.#endOpenItems("failed"),
+          ...this.#endOpenItems({ isCompleted: false }),
           { type: "turn.failed", error: failureOf(event.error) },
         ];
       case "turn-interrupted":
-        return this.#endOpenItems("failed");
-      case "agent-call-started":
-      case "agent-call-ended":
-      case "agent-started":
+        return this.#endOpenItems({ isCompleted: false });
+      case "agent-started": {
+        const { id, parentId, nickname, role, depth, isForked } = event.agent;
+        const isolation = isForked ? "fork" : "shared";
+        const place = { agent_id: id, parent_id: parentId, nickname, role, depth, isolation };
+        return [{ type: "agent.started", ...place, task: event.task }];
+      }
       case "agent-state":
+        return [{ type: "agent.status", agent_id: event.agentId, status: wireStatus(event.state) }];
       case "agent-event":
-        return this.#agents.translate(event);
+        // Wrapped, so that no reader takes the end of an agent's turn for the end of the session's turn.
+        return this.#translatorOf(event.agentId)
+          .translate(event.event)
+          .map((inner) => ({ type: "agent.event", agent_id: event.agentId, event: inner }));
       case "sandbox-ready":
       case "setup-output":
       case "mcp-servers-starting":
-      case "mcp-call-progress":
-      case "mcp-question-asked":
-      case "mcp-question-answered":
       case "text-delta":
-      case "call-started":
-      case "approval-requested":
-      case "approval-answered":
-      case "call-ended":
       case "compaction-started":
       case "compacted":
         return [];
@@ -136,82 +109,85 @@ export class JsonEvents {
     }
   }
 
-  #item(item: Readonly<Record<string, unknown>>): JsonEvent {
+  #translateCall(event: CallEvent): JsonEvent[] {
+    const { part } = this.#calls.take(event);
+    if (part !== null) return [this.#partItem(part)];
+    switch (event.kind) {
+      case "command-declined":
+        return this.#declineCommand(shellQuote(event.argv), event.reason);
+      case "plan-updated":
+        return [this.#updatePlan(event.steps)];
+      case "restore-point-created": {
+        const { callId, snapshot, point, count, changes } = event;
+        return [{ type: "restore_point.created", call_id: callId, snapshot, point, count, changes }];
+      }
+      default:
+        return [];
+    }
+  }
+
+  #item(item: JsonItem): JsonEvent {
     return { type: "item.completed", item: { id: this.#newId(), ...item } };
   }
 
-  #startCommand(callId: string, command: string): JsonEvent {
-    const open = { id: this.#newId(), command, output: new TextStart() };
-    this.#commands.set(callId, open);
-    return {
-      type: "item.started",
-      item: commandItem(open, { output: "", exitCode: null, status: "in_progress" }),
-    };
+  /** `isCutOff`: the turn has ended before the part did. */
+  #partItem(part: CallPart<TextStart>, { isCutOff = false } = {}): JsonEvent {
+    const id = this.#ids.get(part) ?? this.#newId();
+    this.#ids.set(part, id);
+    const isRunning = part.end === null && !isCutOff;
+    const status = isRunning ? "in_progress" : hasSucceeded(part) ? "completed" : "failed";
+    const causes = part.kind === "command" ? wireCauses(part.end?.causes) : undefined;
+    const item = { id, ...this.#partFields(part, isRunning), status, causes };
+    return { type: isRunning ? "item.started" : "item.completed", item };
   }
 
-  #endCommand(
-    callId: string,
-    end: { output: string; exitCode: number | null; status: "completed" | "failed"; causes?: WireCauses },
-  ): JsonEvent[] {
-    const open = this.#commands.get(callId);
-    if (open === undefined) return [];
-    this.#commands.delete(callId);
-    return [{ type: "item.completed", item: commandItem(open, end) }];
-  }
-
-  #searchWeb({ query, action }: WebSearch): JsonEvent[] {
-    const item = { id: this.#newId(), type: "web_search", query, action };
-    return [
-      { type: "item.started", item },
-      { type: "item.completed", item },
-    ];
+  #partFields(part: CallPart<TextStart>, isRunning: boolean): JsonItem {
+    switch (part.kind) {
+      case "command": {
+        const { start, end, output } = part;
+        const text = end?.output ?? (isRunning ? "" : output.end());
+        return commandFields(shellQuote(start.argv), text, end?.exitCode ?? null);
+      }
+      case "patch":
+        return { type: "file_change", changes: sortedChanges((part.end ?? part.start).changes) };
+      case "mcp-call": {
+        const { server, tool, arguments: args } = part.start;
+        const { result = null, error = isRunning ? null : "the call did not end before its turn" } =
+          part.end ?? {};
+        const wireResult = result && {
+          content: result.content,
+          structured_content: result.structuredContent ?? null,
+        };
+        const wireError = error === null ? null : { message: error };
+        return { type: "mcp_tool_call", server, tool, arguments: args, result: wireResult, error: wireError };
+      }
+      case "agent-call": {
+        const { tool, targets, prompt } = part.start;
+        const states = Object.entries(part.end?.states ?? {});
+        return {
+          type: "collab_tool_call",
+          // Codex reports a resumption as a wait.
+          tool: tool === "resume_agent" ? "wait" : tool,
+          sender_thread_id: this.#threadId,
+          receiver_thread_ids: targets.length > 0 ? targets : states.map(([id]) => id),
+          prompt,
+          agents_states: Object.fromEntries(states.map(([id, state]) => [id, shownState(state)])),
+        };
+      }
+      default:
+        return part satisfies never;
+    }
   }
 
   /** -1 stands for the exit code of a command that never started. */
-  #declineCommand(argv: readonly string[], reason: string): JsonEvent[] {
-    const open = { id: this.#newId(), command: shellQuote(argv) };
-    const started = commandItem(open, { output: "", exitCode: null, status: "in_progress" });
-    const declined = commandItem(open, { output: reason, exitCode: -1, status: "declined" });
+  #declineCommand(command: string, reason: string): JsonEvent[] {
+    const id = this.#newId();
+    const started = { id, ...commandFields(command, "", null), status: "in_progress" };
+    const declined = { id, ...commandFields(command, reason, -1), status: "declined" };
     return [
       { type: "item.started", item: started },
       { type: "item.completed", item: declined },
     ];
-  }
-
-  #startPatch(callId: string, changes: readonly FileChange[]): JsonEvent {
-    const open = { id: this.#newId(), changes };
-    this.#patches.set(callId, open);
-    return { type: "item.started", item: patchItem(open, "in_progress") };
-  }
-
-  #endPatch(
-    callId: string,
-    { changes, success }: { changes: readonly FileChange[]; success: boolean },
-  ): JsonEvent[] {
-    const open = this.#patches.get(callId);
-    if (open === undefined) return [];
-    this.#patches.delete(callId);
-    const status = success ? "completed" : "failed";
-    return [{ type: "item.completed", item: patchItem({ ...open, changes }, status) }];
-  }
-
-  #startMcpCall({ callId, server, tool, arguments: args }: McpCallStart & { callId: string }): JsonEvent {
-    const open = { id: this.#newId(), type: "mcp_tool_call", server, tool, arguments: args };
-    this.#mcpCalls.set(callId, open);
-    return { type: "item.started", item: { ...open, result: null, error: null, status: "in_progress" } };
-  }
-
-  #endMcpCall(callId: string, { result, error }: Pick<McpCallEnd, "result" | "error">): JsonEvent[] {
-    const open = this.#mcpCalls.get(callId);
-    if (open === undefined) return [];
-    this.#mcpCalls.delete(callId);
-    const wireResult = result && {
-      content: result.content,
-      structured_content: result.structuredContent ?? null,
-    };
-    const status = result?.isError === false ? "completed" : "failed";
-    const wireError = error === null ? null : { message: error };
-    return [{ type: "item.completed", item: { ...open, result: wireResult, error: wireError, status } }];
   }
 
   /** All plans of a turn are one item. */
@@ -222,22 +198,25 @@ export class JsonEvents {
   }
 
   /** Commands may go on after a completed turn, so their items stay open. Other turns end their commands. */
-  #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
+  #endOpenItems({ isCompleted }: { isCompleted: boolean }): JsonEvent[] {
     const plan = this.#plan;
     this.#plan = null;
+    const { known } = this.#calls;
+    const open = partKinds
+      .filter((kind) => kind !== "command" || !isCompleted)
+      .flatMap((kind) => known.flatMap(({ parts }) => parts[kind] ?? []))
+      .filter(({ end }) => end === null);
+    for (const call of known) if (!isCompleted || call.parts.command?.end !== null) this.#calls.forget(call);
     return [
       ...(plan === null ? [] : [{ type: "item.completed", item: planItem(plan) }]),
-      ...(status === "completed" ? [] : [...this.#commands]).flatMap(([callId, { output }]) =>
-        this.#endCommand(callId, { output: output.end(), exitCode: null, status }),
-      ),
-      ...[...this.#patches].flatMap(([callId, { changes }]) =>
-        this.#endPatch(callId, { changes, success: false }),
-      ),
-      ...[...this.#mcpCalls.keys()].flatMap((callId) =>
-        this.#endMcpCall(callId, { result: null, error: "the call did not end before its turn" }),
-      ),
-      ...this.#agents.endCalls(),
+      ...open.map((part) => this.#partItem(part, { isCutOff: true })),
     ];
+  }
+
+  #translatorOf(agentId: string): JsonEvents {
+    const known = this.#agents.get(agentId) ?? new JsonEvents();
+    this.#agents.set(agentId, known);
+    return known;
   }
 
   #newId(): string {
@@ -250,31 +229,38 @@ function failureOf({ message, code, hint, reason, disk }: BrigError): Readonly<R
   return { message, code, hint, reason, disk: wireDisk(disk) };
 }
 
-function commandItem(
-  { id, command }: Pick<OpenCommand, "id" | "command">,
-  {
-    output,
-    exitCode,
-    status,
-    causes,
-  }: { output: string; exitCode: number | null; status: string; causes?: WireCauses },
-) {
-  const item = { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode };
-  return { ...item, status, causes };
+function hasSucceeded(part: CallPart<TextStart>): boolean {
+  switch (part.kind) {
+    case "command":
+      return part.end?.exitCode === 0;
+    case "mcp-call":
+      return part.end?.result?.isError === false;
+    default:
+      return part.end?.success === true;
+  }
 }
 
-/** Changes are sorted by path. If a patch changes a file twice, the last change counts. */
-function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
+function commandFields(command: string, output: string, exitCode: number | null): JsonItem {
+  return { type: "command_execution", command, aggregated_output: output, exit_code: exitCode };
+}
+
+/** Sorted by path. If a patch changes a file twice, the last change counts. */
+function sortedChanges(changes: readonly FileChange[]): FileChange[] {
   const byPath = new Map(changes.map(({ path, kind }) => [path, { path, kind }]));
-  const sorted = [...byPath.values()].toSorted((a, b) =>
-    Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)),
-  );
-  return { id, type: "file_change", changes: sorted, status };
+  return [...byPath.values()].toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
 }
 
-function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }) {
+function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }): JsonItem {
   const items = steps.map(({ step, status }) => ({ text: step, completed: status === "completed" }));
   return { id, type: "todo_list", items };
+}
+
+function shownState(state: AgentState): { status: string; message: string | null } {
+  const status = wireStatus(state);
+  if (typeof status === "string") return { status, message: null };
+  return "completed" in status
+    ? { status: "completed", message: status.completed }
+    : { status: "errored", message: status.errored };
 }
 
 class TextStart {

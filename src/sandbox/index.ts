@@ -89,6 +89,7 @@ export type { CallCause } from "./output/call-cause.js";
 export { causeSentences } from "./output/call-cause.js";
 export type { CapturedOutput } from "./output/captured-output.js";
 export { captured, countLines, keptBytes, renderOutput, total } from "./output/captured-output.js";
+export type { CommandEnd, ResourceUsage, StartFailure } from "./output/command-end.js";
 export { clipped, cutText, textEnd } from "./output/cut-text.js";
 export type { LineFold } from "./output/line-fold.js";
 export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";

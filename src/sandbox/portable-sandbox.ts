@@ -1,4 +1,4 @@
-import type { CallCause } from "./output/call-cause.js";
+import type { CommandEnd } from "./output/command-end.js";
 
 /** Options of a command. Durations are in milliseconds, sizes in bytes. */
 export interface CommandOptions {
@@ -24,27 +24,18 @@ export interface CommandOptions {
 }
 
 /** The outcome of a command. A non-zero exit, a timeout or a missing program is a value here, not an error. */
-export interface CommandResult<Output = string> {
-  /** The exit code; 128 + n when signal n ended it; 124 on timeout; 127 not found; 126 not executable. */
-  exitCode: number;
+export interface CommandResult<Output = string>
+  extends Omit<CommandEnd, "signal" | "startFailure" | "usage"> {
   /** The signal that ended it, such as "SIGKILL", or null. */
   signal: string | null;
   stdout: Output;
   stderr: Output;
   /** Both streams in the order of arrival. */
   output: Output;
-  durationMs: number;
-  timedOut: boolean;
   /** True when `maxOutputBytes` cut something; the text says so, too. */
   truncated: boolean;
   /** The bytes that `maxOutputBytes` left out of stdout and stderr. */
   omittedBytes: { stdout: number; stderr: number };
-  /** The kernel killed a process of this command because memory ran out; `causes` says whose. */
-  outOfMemory: boolean;
-  /** Processes outlived the main process, and were ended as `endsTree` asks. */
-  treeEnded: boolean;
-  /** Known reasons for the failure. Empty if it succeeded or no reason is known. */
-  causes: readonly CallCause[];
 }
 
 /** Files as the sandbox's own user sees them. Paths are absolute. Errors are BrigErrors with `file.*` codes. */

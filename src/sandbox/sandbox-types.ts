@@ -1,6 +1,8 @@
 import type { Readable, Writable } from "node:stream";
-import type { CallCause } from "./output/call-cause.js";
+import type { CommandEnd } from "./output/command-end.js";
 import type { CommandOptions, CommandResult, PortableFiles } from "./portable-sandbox.js";
+
+export type { CommandEnd as ExitStatus, StartFailure } from "./output/command-end.js";
 
 /** Options for running one command. */
 export interface ExecOptions extends CommandOptions {
@@ -14,10 +16,10 @@ export interface ExecOptions extends CommandOptions {
 }
 
 /** The outcome of a command in a sandbox of this process. */
-export interface ExecResult<Output = string> extends CommandResult<Output> {
+export interface ExecResult<Output = string>
+  extends CommandResult<Output>,
+    Omit<CommandEnd, "startFailure" | "signal"> {
   signal: NodeJS.Signals | null;
-  /** CPU time and peak memory of the command and the children it waited for. */
-  usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }
 
 /** The size of a terminal in characters, at most 65 535 each. */
@@ -48,35 +50,6 @@ export interface SpawnOptions {
   callId?: string | undefined;
 }
 
-/** The way in which a spawned process ended. */
-export interface ExitStatus {
-  exitCode: number;
-  signal: NodeJS.Signals | null;
-  timedOut: boolean;
-  outOfMemory: boolean;
-  /** Processes outlived the main process, and were ended as `endsTree` asks. */
-  treeEnded: boolean;
-  /** Known reasons for the failure. Empty if it succeeded or no reason is known. */
-  causes: readonly CallCause[];
-  durationMs: number;
-  usage: { userMs: number; systemMs: number; maxRssBytes: number };
-  /** Set when the program could not be started; exitCode is then 127 or 126. */
-  startFailure: StartFailure | null;
-}
-
-/** Why a program could not be started. */
-export interface StartFailure {
-  /**
-   * The step that failed: creating a process, its streams, entering its directory, executing it, or the request
-   * itself. "none" means that it was killed before it could start.
-   */
-  stage: "none" | "fork" | "streams" | "cwd" | "exec" | "request";
-  /** The Linux name of the reason, such as "ENOENT". */
-  errno: string;
-  /** A text for people; the wording may change. */
-  message: string;
-}
-
 /** A running process in the sandbox. */
 export interface SandboxProcess {
   /** Null when stdin is "closed". */
@@ -85,7 +58,7 @@ export interface SandboxProcess {
   /** Null with a pty or `mergeOutput`. */
   readonly stderr: Readable | null;
   /** Resolves when the process has ended and its output is complete, at most 250 ms after the process. */
-  readonly exit: Promise<ExitStatus>;
+  readonly exit: Promise<CommandEnd>;
   /**
    * If no signal is given, ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
    * is gone. Otherwise sends the signal to the process group (with a pty: to the foreground group).

@@ -8,8 +8,12 @@ import { spawnAgentTool } from "./agents/spawn-agent.js";
 import { waitForAgentTool } from "./agents/wait-for-agent.js";
 import { type ExecCommandNeeds, execCommandTool } from "./command/exec-command.js";
 import { execTool } from "./command/exec-tool.js";
-import { type ShellCommandNeeds, shellCommandTool } from "./command/shell-command.js";
-import { localShellTool, shellTool } from "./command/shell-tool.js";
+import {
+  localShellTool,
+  type ShellCommandNeeds,
+  shellCommandTool,
+  shellTool,
+} from "./command/shell-tools.js";
 import { type WriteStdinNeeds, writeStdinTool } from "./command/write-stdin.js";
 import { fileSearchTool } from "./files/file-search.js";
 import { grepFilesForPrograms, grepFilesTool } from "./files/grep-files.js";
@@ -110,17 +114,15 @@ export type NameOfTool<Name extends string> = Name extends ToolName
     ? Name
     : never;
 
+/** `byName` has aliases, too. */
 export function createTools(needs: ToolDependencies): {
   tools: readonly Tool[];
-  /** Knows aliases, too. */
-  find: (name: string) => Tool | undefined;
+  byName: ReadonlyMap<string, Tool>;
 } {
-  const tools = new Map<string, Tool>(
-    Object.entries<(needs: ToolDependencies) => Tool>(factories).map(([name, create]) => [
-      name,
-      needs.masked.over(create(needs)),
-    ]),
+  const tools = Object.entries<(needs: ToolDependencies) => Tool>(factories).map(
+    ([name, create]) => [name, needs.masked.over(create(needs))] as const,
   );
-  const realNames = new Map<string, string>(Object.entries(aliases));
-  return { tools: [...tools.values()], find: (name) => tools.get(realNames.get(name) ?? name) };
+  const byName = new Map(tools);
+  for (const [alias, name] of Object.entries(aliases)) byName.set(alias, byName.get(name) as Tool);
+  return { tools: tools.map(([, tool]) => tool), byName };
 }

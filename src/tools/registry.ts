@@ -6,8 +6,8 @@ import { clipped } from "../sandbox/index.js";
 import { agentToolNames, inNamespace } from "./agents/agent-namespace.js";
 import type { Agents } from "./agents/agents.js";
 import { createTools, type NameOfTool, type ToolDependencies, type ToolOf } from "./catalogue.js";
+import { MissingPrograms } from "./command/command-output.js";
 import { CommandSessions } from "./command/command-sessions.js";
-import { MissingPrograms } from "./command/missing-programs.js";
 import { DEFAULT_MAX_POLL_MS } from "./command/session-report.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
 import { strictSchema } from "./json-schema.js";
@@ -148,9 +148,10 @@ export function createToolRegistry(
     },
   });
   const { mcpTools } = dependencies;
-  const { tools, find: findOwn } = createTools(dependencies);
-  const find = (name: string) => findOwn(name) ?? mcpTools.find(name);
-  const gatesNow = () => ({ ...gates, search_tool_bm25: mcpTools.isSearched });
+  const { tools, byName } = createTools(dependencies);
+  const find = (name: string) => byName.get(name) ?? mcpTools.find(name);
+  const gatesNow = () =>
+    options.mcp === undefined ? gates : { ...gates, search_tool_bm25: mcpTools.isSearched };
   const all = () => [...tools, ...mcpTools.all.flatMap(({ modelName }) => mcpTools.find(modelName) ?? [])];
   const registry: ToolRegistry = {
     get<Name extends string>(name: NameOfTool<Name>) {
@@ -175,7 +176,7 @@ export function createToolRegistry(
       return gathersAgentTools(gates, options) ? inNamespace(specs) : specs;
     },
     refusalOf(name) {
-      const realName = findOwn(name)?.name ?? name;
+      const realName = byName.get(name)?.name ?? name;
       return isTooDeep(realName) ? null : refusalOf(realName, gatesNow());
     },
     async close() {

@@ -1,5 +1,12 @@
 import type { Readable, Writable } from "node:stream";
-import type { CallCause } from "../sandbox/index.js";
+import type { CommandEnd } from "../sandbox/index.js";
+
+export type {
+  CommandEnd as ToolExit,
+  ResourceUsage,
+  StartFailure as ToolStartFailure,
+} from "../sandbox/index.js";
+
 import type { PatchFiles } from "./patch/patch-files.js";
 
 /** What the tools need of a sandbox. */
@@ -86,41 +93,7 @@ export interface ToolProcess {
   /** Null with a pty or `mergeOutput`. */
   readonly stderr: Readable | null;
   /** Resolves when the process has ended and its output is complete, even if a child holds a pipe open. */
-  readonly exit: Promise<ToolExit>;
+  readonly exit: Promise<CommandEnd>;
   /** Ends the whole process tree and waits for that; with a signal, only sends that to the process group. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-}
-
-/** How a program ended. */
-export interface ToolExit {
-  /** 128 + n for signal n, 124 on a timeout, 127 or 126 if the program could not be started. */
-  exitCode: number;
-  signal: NodeJS.Signals | null;
-  timedOut: boolean;
-  outOfMemory: boolean;
-  /** `endsTree` was set and the main process had left others running. */
-  treeEnded: boolean;
-  /** What is known of why it failed. Default: nothing. */
-  causes?: readonly CallCause[] | undefined;
-  durationMs: number;
-  usage: ResourceUsage;
-  /** Null if the program was started. */
-  startFailure: ToolStartFailure | null;
-}
-
-/** Why a program could not be started. */
-export interface ToolStartFailure {
-  /** "exec" (the program itself), "fork" (a limit on processes), "cwd", "streams", "request" … */
-  stage: string;
-  /** E.g. "ENOENT"; undefined if the sandbox failed before it made a system call. */
-  errno: string | undefined;
-  /** For the model. It may contain the program's name, which can be any text. */
-  message: string;
-}
-
-/** What a command consumed, including the children that it waited for. */
-export interface ResourceUsage {
-  userMs: number;
-  systemMs: number;
-  maxRssBytes: number;
 }

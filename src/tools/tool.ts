@@ -1,9 +1,8 @@
-import type { CallCause, OutputPart, SandboxDenial } from "../sandbox/index.js";
+import type { CallCause, CommandEnd, OutputPart, ResourceUsage, SandboxDenial } from "../sandbox/index.js";
 import type { AgentState } from "./agents/agents.js";
 import type { JsonSchema } from "./json-schema.js";
 import type { ElicitAnswer, McpProgress, McpResult } from "./mcp/mcp-servers.js";
 import type { ActionToReview, FileChange, FileDiff, SandboxPlace } from "./review/action.js";
-import type { ResourceUsage } from "./tool-sandbox.js";
 
 /** A tool of the registry. `Arguments` types the calls of programs; all arguments are checked at run time. */
 export interface Tool<Output extends ToolOutput = ToolOutput, Arguments = unknown> {
@@ -39,6 +38,8 @@ export interface ToolOutput {
   success: boolean;
   /** Replaces `content` for the model if there are images; `content` then describes them in words. */
   parts?: readonly OutputPart[];
+  /** How the command of the call ended. Absent if the call ran none, or if it still runs. */
+  command?: CommandEnd | undefined;
 }
 
 /** Options of one call. */

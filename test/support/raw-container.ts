@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { finished } from "node:stream/promises";
 import { BrigError } from "../../src/errors.js";
 import { openBridge } from "../../src/sandbox/channel/bridge-exec.js";
-import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
+import { Demultiplexer } from "../../src/sandbox/channel/frames.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
 import type { ContainerBody, Engine } from "../../src/sandbox/docker/engine-types.js";
 import { readReport } from "../../src/sandbox/files/files.js";

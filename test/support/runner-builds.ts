@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 // @ts-expect-error -- a plain script without types
 import { provideDebian } from "../../scripts/setup/debian-image.js";
 import { isBrigError } from "../../src/errors.js";
-import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
+import { Demultiplexer } from "../../src/sandbox/channel/frames.js";
 import { packTar, type TarFile } from "../../src/sandbox/docker/calls/tar.js";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import { completeFiles, readBuildContext } from "../../src/sandbox/images/build-context.js";

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { finished } from "node:stream/promises";
 import { BrigError } from "../../src/errors.js";
-import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
+import { Demultiplexer } from "../../src/sandbox/channel/frames.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
 import type { Engine, Mount } from "../../src/sandbox/docker/engine-types.js";
 import { ensureImages } from "../../src/sandbox/images/ensure.js";

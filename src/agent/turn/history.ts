@@ -9,7 +9,7 @@ import {
   type ToolOutputItem,
 } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
-import { TokenMeter } from "./token-meter.js";
+import { itemTokens } from "../session/compacted-items.js";
 
 /** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */
 const RECORDED_SHARE = 1.2;
@@ -123,4 +123,42 @@ function withAnswers(items: readonly ResponseItem[], unanswered: ReadonlySet<num
 
 function shortened(output: CallOutput, policy: TruncationPolicy): CallOutput {
   return typeof output === "string" ? truncateText(output, policy) : truncateParts(output, policy);
+}
+
+/**
+ * Measures the conversation: what the endpoint counted last, plus an estimate of what was added since. If the
+ * endpoint never counts, all of it is estimated.
+ */
+class TokenMeter {
+  readonly #fixedTokens: number;
+  #counted: number;
+  #since = 0;
+
+  /** `fixedTokens`: what every request contains besides the items. */
+  constructor(fixedTokens: number) {
+    this.#fixedTokens = fixedTokens;
+    this.#counted = fixedTokens;
+  }
+
+  get total(): number {
+    return this.#counted + this.#since;
+  }
+
+  add(item: ResponseItem): void {
+    this.#since += itemTokens(item);
+  }
+
+  /** Takes the endpoint's count of everything so far. Some endpoints send zero if they do not count. */
+  count({ inputTokens, outputTokens }: TokenUsage): void {
+    if (inputTokens + outputTokens === 0) return;
+    this.#counted = inputTokens + outputTokens;
+    this.#since = 0;
+  }
+
+  /** Starts again with other items, which the endpoint has not counted. */
+  restart(items: readonly ResponseItem[]): void {
+    this.#counted = this.#fixedTokens;
+    this.#since = 0;
+    for (const item of items) this.add(item);
+  }
 }

@@ -85,7 +85,6 @@ class ResponseCalls {
   readonly #context: ResponseContext;
   readonly #scheduler: CallScheduler;
   readonly #started: StartedCall[] = [];
-  readonly #commands = new Map<string, ToolActivity & { kind: "command-ended" }>();
   readonly #advice: string[] = [];
 
   constructor(context: ResponseContext) {
@@ -125,9 +124,9 @@ class ResponseCalls {
     const { callId, name } = call;
     try {
       const outcome = await this.#scheduler.run(call);
-      transcript.emit({ kind: "call-ended", callId, name, ...outcome });
-      const { exitCode, causes, usage } = this.#commands.get(callId) ?? {};
-      transcript.keep(callRecord({ callId, name, ...outcome, exitCode, causes, usage }));
+      const { command: _, ...ended } = outcome;
+      transcript.emit({ kind: "call-ended", callId, name, ...ended });
+      transcript.keep(callRecord(call, outcome));
       return outcome;
     } catch (error) {
       stop.abort(error);
@@ -144,7 +143,6 @@ class ResponseCalls {
     }
     if (activity.kind === "approval-requested" || activity.kind === "approval-answered")
       transcript.keep(approvalRecord(callId, activity));
-    if (activity.kind === "command-ended") this.#commands.set(callId, activity);
     transcript.emit({ ...activity, callId });
   }
 }

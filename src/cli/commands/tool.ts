@@ -99,7 +99,8 @@ async function printOutput(
   { asJson, context }: { asJson: boolean; context: CliContext },
 ): Promise<void> {
   const { stdout, stderr, environment } = context;
-  if (asJson) return await writeJson(stdout, { ...output, receipt });
+  const { command: _, ...shown } = output;
+  if (asJson) return await writeJson(stdout, { ...shown, receipt });
   const text =
     output.content.endsWith("\n") || output.content === "" ? output.content : `${output.content}\n`;
   await write(

@@ -4,14 +4,14 @@ import { isTooDeep } from "../../lib/json/nesting.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { clipped } from "../../sandbox/index.js";
-import { shellQuote, shellScript } from "../../tools/index.js";
+import { commandForPeople } from "../../tools/index.js";
 
 const INPUT_CHARS = 160;
 const SHOWN_PATHS = 5;
 
 /** A command for a person to read, safe for a terminal. `bash -c SCRIPT` is shown as the script only. */
 export function commandText(argv: readonly string[]): string {
-  return neutralise(shellScript(argv) ?? shellQuote(argv)).trimEnd();
+  return neutralise(commandForPeople(argv)).trimEnd();
 }
 
 /**
@@ -21,6 +21,11 @@ export function commandText(argv: readonly string[]): string {
 export function callTitle(name: string, input: string): string {
   const args = parsed(input);
   return commandTitle(args) ?? neutraliseLine(`${name} ${inputText(args, input)}`.trim());
+}
+
+/** What came of a call. For a declined command that is the reason: the content is written for the model. */
+export function endText(content: string, declined: { reason: string } | null): string {
+  return neutralise(declined === null ? content : `not run: ${declined.reason}`);
 }
 
 /** The first of the paths that a call has changed, in one line that is safe for a terminal. */

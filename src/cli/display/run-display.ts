@@ -1,14 +1,13 @@
 import { styleText } from "node:util";
-import type { AgentEvent, AgentListener } from "../../agent/index.js";
+import type { AgentEvent, AgentListener, CallEvent, CallSoFar, CommandSoFar } from "../../agent/index.js";
+import { CallsSoFar } from "../../agent/index.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../sandbox/index.js";
-import type { PlanStep } from "../../tools/index.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { usesColour } from "../render.js";
 import { AgentLines } from "./agent-lines.js";
-import { callTitle, commandText, setupText } from "./call-text.js";
-import { withDeclineReason } from "./declined-call.js";
+import { callTitle, commandText, endText, setupText } from "./call-text.js";
 import { LiveRunDisplay } from "./live-run-display.js";
 import { progressText, startingText } from "./mcp-text.js";
 import { receiptText } from "./receipt-text.js";
@@ -40,13 +39,7 @@ export function showRun(context: CliContext): AgentListener {
 export class RunDisplay {
   readonly #target: OutputStream;
   readonly #usesColour: boolean;
-  readonly #commands = new Map<string, CommandOutput>();
-  /** The input of calls that have not been shown yet, by call. */
-  readonly #unshown = new Map<string, string>();
-  /** Why commands were declined, by call. */
-  readonly #declined = new Map<string, string>();
-  /** The number of progress reports that were shown, by call. */
-  readonly #progressShown = new Map<string, number>();
+  readonly #calls = new CallsSoFar(() => new CommandOutput());
   readonly #agents = new AgentLines();
   #pendingMessage: string | null = null;
 
@@ -56,6 +49,10 @@ export class RunDisplay {
   }
 
   show(event: AgentEvent): void {
+    if ("callId" in event) {
+      this.#showCall(event);
+      return;
+    }
     switch (event.kind) {
       case "session-started":
         this.#line(this.#styled("dim", `session ${event.threadId}`));
@@ -74,45 +71,8 @@ export class RunDisplay {
         this.#showPendingMessage();
         this.#pendingMessage = event.text;
         break;
-      case "call-started":
-        this.#showPendingMessage();
-        this.#unshown.set(event.callId, event.input);
-        break;
-      case "command-started":
-        this.#unshown.delete(event.callId);
-        this.#commands.set(event.callId, new CommandOutput());
-        this.#script(event.argv);
-        break;
-      case "command-output":
-        for (const line of this.#commands.get(event.callId)?.push(event.chunk) ?? []) this.#output(line);
-        break;
-      case "command-ended":
-        this.#endCommand(event);
-        break;
-      case "command-declined":
-        this.#unshown.delete(event.callId);
-        this.#script(event.argv);
-        this.#declined.set(event.callId, event.reason);
-        break;
-      case "call-ended":
-        this.#endCall(withDeclineReason(event, this.#declined));
-        break;
-      case "patch-started":
-        this.#unshown.delete(event.callId);
-        for (const { path, kind } of event.changes)
-          this.#line(
-            `${this.#styled("cyan", changeMarks[kind])} ${this.#styled("bold", neutraliseLine(path))}`,
-          );
-        break;
       case "mcp-servers-starting":
         this.#line(this.#styled("dim", startingText(event.servers)));
-        break;
-      case "mcp-call-progress":
-        this.#progress(event);
-        break;
-      case "plan-updated":
-        this.#unshown.delete(event.callId);
-        this.#plan(event.steps);
         break;
       case "reconnecting":
         this.#line(
@@ -147,16 +107,6 @@ export class RunDisplay {
       case "turn-interrupted":
         this.#showPendingMessage();
         break;
-      case "approval-requested":
-      case "approval-answered":
-      case "mcp-call-started":
-      case "mcp-call-ended":
-      case "agent-call-started":
-      case "agent-call-ended":
-      case "mcp-question-asked":
-      case "mcp-question-answered":
-      case "patch-ended":
-      case "restore-point-created":
       case "setup-output":
       // The output of the command says what was refused.
       case "egress":
@@ -170,9 +120,47 @@ export class RunDisplay {
     }
   }
 
-  #endCommand({ callId, exitCode, durationMs }: AgentEvent & { kind: "command-ended" }): void {
-    const output = this.#commands.get(callId);
-    if (output === undefined) return;
+  #showCall(event: CallEvent): void {
+    const { call, part } = this.#calls.take(event);
+    switch (event.kind) {
+      case "call-started":
+        this.#showPendingMessage();
+        break;
+      case "command-started":
+      case "command-declined":
+        this.#script(event.argv);
+        break;
+      case "command-output":
+        for (const line of call.parts.command?.output.newLines() ?? []) this.#output(line);
+        break;
+      case "command-ended":
+        if (part?.kind === "command") this.#endCommand(part, event);
+        break;
+      case "patch-started":
+        for (const { path, kind } of event.changes)
+          this.#line(
+            `${this.#styled("cyan", changeMarks[kind])} ${this.#styled("bold", neutraliseLine(path))}`,
+          );
+        break;
+      case "mcp-call-progress":
+        // Only the first reports of a call are shown, since a server may send any number of them.
+        if (call.reports <= PROGRESS_LINES) this.#output(this.#styled("dim", progressText(event)));
+        break;
+      case "plan-updated":
+        for (const { step, status } of event.steps)
+          this.#line(`  ${this.#styled("cyan", planMarks[status])} ${neutraliseLine(step)}`);
+        break;
+      case "call-ended":
+        this.#endCall(call, event);
+        break;
+      default:
+    }
+  }
+
+  #endCommand(
+    { output }: CommandSoFar<CommandOutput>,
+    { exitCode, durationMs }: CallEvent & { kind: "command-ended" },
+  ): void {
     const { hiddenLines, lines } = output.end();
     if (hiddenLines > 0) this.#output(this.#styled("dim", `⋮ ${hiddenLines} lines not shown`));
     for (const line of lines) this.#output(line);
@@ -181,26 +169,21 @@ export class RunDisplay {
   }
 
   /** A call that showed nothing while it ran is shown now, with the beginning of its output. */
-  #endCall({ callId, name, content, success }: AgentEvent & { kind: "call-ended" }): void {
-    const input = this.#unshown.get(callId);
-    this.#unshown.delete(callId);
-    if (!success && !this.#commands.has(callId)) {
-      this.#refusal(name, content);
-    } else if (input !== undefined) {
-      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", callTitle(name, input))}`);
+  #endCall(
+    call: CallSoFar<CommandOutput>,
+    { name, content, success }: CallEvent & { kind: "call-ended" },
+  ): void {
+    const { start, parts, declined, hasPlan } = call;
+    if (!success && parts.command === undefined) {
+      this.#refusal(name, endText(content, declined));
+    } else if (start !== null && !parts.command && !parts.patch && !hasPlan && declined === null) {
+      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", callTitle(name, start.input))}`);
       // The output is shown with the command that started the session.
       const lines = name === "write_stdin" ? [] : neutralise(content).trimEnd().split("\n");
       for (const line of lines.slice(0, LIVE_LINES)) this.#output(line);
       if (lines.length > LIVE_LINES)
         this.#output(this.#styled("dim", `⋮ ${lines.length - LIVE_LINES} lines not shown`));
     }
-  }
-
-  /** Shows only the first reports of a call, since a server may send any number of them. */
-  #progress(event: AgentEvent & { kind: "mcp-call-progress" }): void {
-    const shown = this.#progressShown.get(event.callId) ?? 0;
-    this.#progressShown.set(event.callId, shown + 1);
-    if (shown < PROGRESS_LINES) this.#output(this.#styled("dim", progressText(event)));
   }
 
   #script(argv: readonly string[]): void {
@@ -213,14 +196,9 @@ export class RunDisplay {
   }
 
   #refusal(name: string, content: string): void {
-    const [first = "", ...more] = neutralise(content).trimEnd().split("\n").slice(0, SCRIPT_LINES);
+    const [first = "", ...more] = content.trimEnd().split("\n").slice(0, SCRIPT_LINES);
     this.#line(`${this.#styled("red", "✗")} ${neutraliseLine(name)}: ${first}`);
     for (const line of more) this.#output(line);
-  }
-
-  #plan(steps: readonly PlanStep[]): void {
-    for (const { step, status } of steps)
-      this.#line(`  ${this.#styled("cyan", planMarks[status])} ${neutraliseLine(step)}`);
   }
 
   #showPendingMessage(): void {
@@ -254,8 +232,12 @@ class CommandOutput {
   #fold = emptyFold;
   #shown = 0;
 
-  push(chunk: Uint8Array): readonly string[] {
+  push(chunk: Uint8Array): void {
     this.#fold = appendOutput(this.#fold, this.#stream.push(chunk));
+  }
+
+  /** The lines at its beginning that were not shown yet. */
+  newLines(): readonly string[] {
     const now = this.#fold.head.slice(this.#shown, LIVE_LINES);
     this.#shown += now.length;
     return now;

@@ -12,7 +12,7 @@ import { ownerOf, readHostProcesses } from "../../lib/owner.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { readVersion } from "../../version.js";
-import { Demultiplexer } from "../channel/demultiplexer.js";
+import { Demultiplexer } from "../channel/frames.js";
 import type { ContainerBody, Engine } from "../docker/engine-types.js";
 import { isRootless } from "../docker/rootless.js";
 import type { Toolbox } from "../images/toolbox-volume.js";

@@ -1,5 +1,11 @@
 import { BrigError } from "../../errors.js";
-import { FrameType, HEADER_BYTES, MAX_PAYLOAD_FROM_RUNNER } from "./protocol.js";
+import {
+  ACK_EVERY_BYTES,
+  ACK_EVERY_FRAMES,
+  FrameType,
+  HEADER_BYTES,
+  MAX_PAYLOAD_FROM_RUNNER,
+} from "./protocol.js";
 
 export interface Frame {
   type: number;
@@ -101,4 +107,103 @@ function checkHeader(length: number, type: number, channel: number): void {
   if (!fromRunner.has(type)) throw protocolError(`frame type 0x${type.toString(16)}`);
   if (isCounted(type) === (channel === 0))
     throw protocolError(`frame type 0x${type.toString(16)} on channel ${channel}`);
+}
+
+/** Counts frames in both directions, and keeps those to send again if the stream breaks. */
+export class FrameCounts {
+  readonly #kept: Buffer[] = [];
+  #acknowledged = 0n;
+  #received = 0n;
+  #unacknowledgedFrames = 0;
+  #unacknowledgedBytes = 0;
+
+  get received(): bigint {
+    return this.#received;
+  }
+
+  keep(frame: Buffer): void {
+    this.#kept.push(frame);
+  }
+
+  forget(): void {
+    this.#kept.length = 0;
+  }
+
+  /** The frames to send first on a new stream, whose HELLO has acknowledged all received frames. */
+  resume(): readonly Buffer[] {
+    this.#unacknowledgedFrames = 0;
+    this.#unacknowledgedBytes = 0;
+    return this.#kept;
+  }
+
+  /** Counts a frame from the runner. Returns the payload of an ACK when one is due, else null. */
+  receive(frame: Frame): Buffer | null {
+    this.#received++;
+    this.#unacknowledgedFrames++;
+    this.#unacknowledgedBytes += frame.payload.length;
+    if (this.#unacknowledgedFrames < ACK_EVERY_FRAMES && this.#unacknowledgedBytes < ACK_EVERY_BYTES)
+      return null;
+    this.#unacknowledgedFrames = 0;
+    this.#unacknowledgedBytes = 0;
+    const payload = Buffer.alloc(8);
+    payload.writeBigUInt64LE(this.#received);
+    return payload;
+  }
+
+  acknowledge(frames: bigint): void {
+    const count = frames - this.#acknowledged;
+    if (count < 0n || count > BigInt(this.#kept.length)) throw protocolError(`an ACK of ${frames} frames`);
+    this.#kept.splice(0, Number(count));
+    this.#acknowledged = frames;
+  }
+}
+
+const ENGINE_HEADER_BYTES = 8;
+const STDOUT = 1;
+const STDERR = 2;
+/** Only a broken engine announces more. Docker's pieces were at most 32 KiB when measured. */
+const MAX_PIECE_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Undoes the engine's multiplexing of an exec without a terminal, without buffering: before each piece come 8
+ * header bytes (stream, three zeros, big-endian length).
+ */
+export class Demultiplexer {
+  readonly #header = Buffer.alloc(ENGINE_HEADER_BYTES);
+  #headerFilled = 0;
+  #stream = 0;
+  #remaining = 0;
+
+  push(chunk: Buffer, onData: (data: Buffer, isStderr: boolean) => void): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#remaining === 0) {
+        at += this.#takeHeader(chunk, at);
+        continue;
+      }
+      const end = Math.min(chunk.length, at + this.#remaining);
+      this.#remaining -= end - at;
+      onData(chunk.subarray(at, end), this.#stream === STDERR);
+      at = end;
+    }
+  }
+
+  #takeHeader(chunk: Buffer, at: number): number {
+    const taken = chunk.copy(
+      this.#header,
+      this.#headerFilled,
+      at,
+      at + ENGINE_HEADER_BYTES - this.#headerFilled,
+    );
+    this.#headerFilled += taken;
+    if (this.#headerFilled < ENGINE_HEADER_BYTES) return taken;
+    this.#headerFilled = 0;
+    this.#stream = this.#header.readUInt8(0);
+    this.#remaining = this.#header.readUInt32BE(4);
+    if (this.#stream !== STDOUT && this.#stream !== STDERR)
+      throw protocolError(`stream ${this.#stream} in the engine's multiplexing`);
+    if (this.#remaining > MAX_PIECE_BYTES)
+      throw protocolError(`${this.#remaining} bytes in the engine's multiplexing`);
+    return taken;
+  }
 }

@@ -1,8 +1,7 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import type { EngineStream } from "../docker/engine-types.js";
 import type { ChannelEvents } from "./channel-events.js";
-import { FrameCounts } from "./frame-counts.js";
-import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
+import { encodeFrame, type Frame, FrameCounts, isCounted, protocolError } from "./frames.js";
 import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { dialInTime, reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";

@@ -2,8 +2,7 @@ import { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
 import type { EngineStream } from "../docker/engine-types.js";
-import { Demultiplexer } from "./demultiplexer.js";
-import { encodeFrame, type Frame, FrameParser, protocolError } from "./frames.js";
+import { Demultiplexer, encodeFrame, type Frame, FrameParser, protocolError } from "./frames.js";
 import { FrameType, HELLO_BYTES, PROTOCOL_VERSION, TOKEN_BYTES, WELCOME_BYTES } from "./protocol.js";
 
 const HELLO_WITHIN_MS = 10_000;

@@ -3,7 +3,7 @@ import { namesByNumber } from "../../lib/names-by-number.js";
 import { protocolError } from "../channel/frames.js";
 import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
 import { type CallCause, describeCause } from "../output/call-cause.js";
-import type { ExitStatus, StartFailure } from "../sandbox-types.js";
+import type { CommandEnd, StartFailure } from "../output/command-end.js";
 import { errnoName } from "./errno-names.js";
 import { parseCauses } from "./exit-causes.js";
 import { signalName } from "./signals.js";
@@ -83,7 +83,7 @@ export const LEFTOVERS_ENDED = {
 } as const;
 
 /** Exit codes are those of a shell: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
-export function exitStatus(record: ExitRecord, program: string): ExitStatus {
+export function exitStatus(record: ExitRecord, program: string): CommandEnd {
   const { timedOut, outOfMemory, treeEnded, causes, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";
   const startFailure = record.kind === "not-started" ? startFailureOf(record, program) : null;

@@ -1,6 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
-import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
+import type { CommandEnd } from "../output/command-end.js";
+import type { PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
 import type { Command } from "./command.js";
 import { signalNumber } from "./signals.js";
 import { encodeSize } from "./spawn-request.js";
@@ -11,7 +12,7 @@ export class RunningProcess implements SandboxProcess {
   readonly stdin: Writable | null;
   readonly stdout: Readable;
   readonly stderr: Readable | null;
-  readonly exit: Promise<ExitStatus>;
+  readonly exit: Promise<CommandEnd>;
   readonly #command: Command;
   readonly #hasPty: boolean;
 
@@ -50,7 +51,7 @@ export class RunningProcess implements SandboxProcess {
     { exit, notes }: Pick<StartedCommand, "exit" | "notes">,
     stdout: PacedReadable,
     stderr: PacedReadable | null,
-  ): Promise<ExitStatus> {
+  ): Promise<CommandEnd> {
     const last = stderr ?? stdout;
     try {
       const status = await exit;

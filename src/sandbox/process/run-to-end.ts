@@ -1,6 +1,7 @@
 import { BrigError } from "../../errors.js";
+import type { CommandEnd } from "../output/command-end.js";
 import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../output/output-capture.js";
-import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
+import type { ExecOptions, ExecResult } from "../sandbox-types.js";
 import { type CommandContext, startCommand } from "./start-command.js";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
@@ -57,7 +58,7 @@ class CollectedOutput {
     return listener?.(Buffer.from(data));
   }
 
-  result(status: ExitStatus): ExecResult<string | Buffer> {
+  result(status: CommandEnd): ExecResult<string | Buffer> {
     if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure.message}\n`), true);
     const isStderrUsed = this.#stderr.totalBytes > 0;
     const [stdout, stderr, both] = [this.#stdout.take(), this.#stderr.take(), this.#both?.take()];

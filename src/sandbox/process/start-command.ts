@@ -2,7 +2,8 @@ import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { SecretMask } from "../egress/secrets/secret-mask.js";
 import type { CallCause } from "../output/call-cause.js";
-import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
+import type { CommandEnd } from "../output/command-end.js";
+import type { SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
 import { exitStatus, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";
@@ -41,7 +42,7 @@ interface StartOptions extends Omit<SpawnOptions, "stdin"> {
 export interface StartedCommand {
   command: Command;
   /** Errors: `exec.bad-cwd`, `exec.invalid`, the signal's reason after an abort, `sandbox.gone`. */
-  exit: Promise<ExitStatus>;
+  exit: Promise<CommandEnd>;
   /** The text that brig adds to the output of the command when it has ended; may be empty. */
   notes(): string;
 }

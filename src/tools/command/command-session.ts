@@ -1,9 +1,9 @@
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import type { CapturedOutput } from "../../sandbox/index.js";
+import type { CapturedOutput, CommandEnd } from "../../sandbox/index.js";
 import { OutputCapture, renderOutput } from "../../sandbox/index.js";
 import type { ToolCallOptions } from "../tool.js";
-import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
+import type { ToolProcess } from "../tool-sandbox.js";
 import { causeNotice, TREE_ENDED } from "./command-output.js";
 import { eachChunk, endOf } from "./run-process.js";
 
@@ -11,7 +11,7 @@ import { eachChunk, endOf } from "./run-process.js";
 export class CommandSession {
   readonly id: number;
   /** Null until the process has ended and all of its output has been read. */
-  exit: ToolExit | null = null;
+  exit: CommandEnd | null = null;
   /** A counter, larger for sessions that were used later. */
   lastUse = 0;
   readonly #process: ToolProcess;

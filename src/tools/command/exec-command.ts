@@ -7,12 +7,15 @@ import { interceptPatch, type PatchInterceptionNeeds } from "../patch/apply-patc
 import type { SandboxPlace } from "../review/action.js";
 import type { RefusalReason } from "../review/approval.js";
 import {
+  type Attempt,
+  denialFinder,
   escalationAliases,
   escalationOf,
   escalationParameters,
+  RETRY_DECLINED,
   refusedEscalation,
-} from "../review/escalation.js";
-import { type Attempt, denialFinder, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
+  runReviewed,
+} from "../review/reviewed-action.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";
 import {
@@ -23,9 +26,13 @@ import {
   workdirOf,
 } from "../tool-needs.js";
 import type { ToolProcess, ToolSandbox } from "../tool-sandbox.js";
-import { sessionRejection, sessionStartError } from "./command-failure.js";
+import {
+  adviseOfMissingProgram,
+  type MissingProgramNeeds,
+  sessionRejection,
+  sessionStartError,
+} from "./command-output.js";
 import type { CommandSession } from "./command-session.js";
-import { adviseOfMissingProgram, type MissingProgramNeeds } from "./missing-programs.js";
 import { refusedStart } from "./run-process.js";
 import { clampedYield, reportSession, type SessionReportNeeds, sessionParameters } from "./session-report.js";
 import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./user-shell.js";
@@ -183,9 +190,11 @@ function report(
 ): ToolOutput {
   const { session, startedAt, output } = outcome;
   const startFailure = session.exit?.startFailure ?? null;
-  if (startFailure !== null) return failure(sessionStartError(argv, startFailure));
+  if (startFailure !== null)
+    return { ...failure(sessionStartError(argv, startFailure)), command: session.exit ?? undefined };
   const whole = output !== null && isRetryDeclined ? captured(output, RETRY_DECLINED) : output;
-  return reportSession(needs, session, { startedAt, maxTokens, output: whole });
+  const reported = reportSession(needs, session, { startedAt, maxTokens, output: whole });
+  return { ...reported, command: session.exit ?? undefined };
 }
 
 function refused(

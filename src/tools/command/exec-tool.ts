@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { CapturedOutput } from "../../sandbox/index.js";
+import type { CapturedOutput, CommandEnd } from "../../sandbox/index.js";
 import { captured, OutputCapture, renderOutput, total } from "../../sandbox/index.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
@@ -9,7 +9,6 @@ import {
   type WorkingDirectory,
   workdirOf,
 } from "../tool-needs.js";
-import type { ToolExit } from "../tool-sandbox.js";
 import { eachChunk } from "./run-process.js";
 
 /** The result of `exec`; `content` is the aggregated output. */
@@ -90,12 +89,12 @@ async function exec(
   });
 }
 
-function withStartFailure(output: CapturedOutput, { startFailure }: ToolExit): CapturedOutput {
+function withStartFailure(output: CapturedOutput, { startFailure }: CommandEnd): CapturedOutput {
   return startFailure === null ? output : captured(output, `${startFailure.message}\n`);
 }
 
 function resultOf(
-  { exitCode, durationMs, timedOut }: ToolExit,
+  { exitCode, durationMs, timedOut }: CommandEnd,
   { stdout, stderr, both }: Record<"stdout" | "stderr" | "both", CapturedOutput>,
 ): ExecToolResult {
   const aggregatedOutput = textOf(both);

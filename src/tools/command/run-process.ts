@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import { isBrigError } from "../../errors.js";
-import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../tool-sandbox.js";
+import type { CommandEnd } from "../../sandbox/index.js";
+import type { ToolProcess, ToolSandbox, ToolSpawnOptions } from "../tool-sandbox.js";
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
@@ -17,7 +18,7 @@ export async function runProcess(
   sandbox: ToolSandbox,
   { argv, ...options }: ToolSpawnOptions & { argv: readonly string[] },
   readers: OutputReaders,
-): Promise<ToolExit> {
+): Promise<CommandEnd> {
   const { signal } = options;
   try {
     const process = await sandbox.spawn(argv, { ...options, stdin: "closed" });
@@ -40,7 +41,7 @@ export async function eachChunk(stream: Readable | null, onChunk: OnChunk): Prom
  * Resolves when a process has ended and all of its output has been read. If the sandbox refuses the request,
  * e.g. because the working directory does not exist, that counts as a failed start.
  */
-export async function endOf(process: ToolProcess, reading: Promise<unknown>): Promise<ToolExit> {
+export async function endOf(process: ToolProcess, reading: Promise<unknown>): Promise<CommandEnd> {
   const [exit, read] = await Promise.allSettled([process.exit, reading]);
   if (exit.status === "rejected") return refusedStart(exit.reason);
   if (read.status === "rejected") throw read.reason;
@@ -48,7 +49,7 @@ export async function endOf(process: ToolProcess, reading: Promise<unknown>): Pr
 }
 
 /** Converts a refused request into the end of a process that failed to start. Throws any other error. */
-export function refusedStart(error: unknown): ToolExit {
+export function refusedStart(error: unknown): CommandEnd {
   if (!isBrigError(error, "exec.bad-cwd") && !isBrigError(error, "exec.invalid")) throw error;
   const { code, errno, message } = error;
   const isForCwd = code === "exec.bad-cwd";
@@ -58,6 +59,7 @@ export function refusedStart(error: unknown): ToolExit {
     timedOut: false,
     outOfMemory: false,
     treeEnded: false,
+    causes: [],
     durationMs: 0,
     usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
     startFailure: { stage: isForCwd ? "cwd" : "request", errno, message },

@@ -25,6 +25,11 @@ export function shellScript(argv: readonly string[]): string | null {
   return runsScript ? script : null;
 }
 
+/** A command for a person to read. Of `bash -c SCRIPT` only the script is shown. */
+export function commandForPeople(argv: readonly string[]): string {
+  return shellScript(argv) ?? shellQuote(argv);
+}
+
 /** Quotes as much as possible at a time, so that the result has few parts. */
 function quoteWord(word: string): string {
   if (word === "") return "''";

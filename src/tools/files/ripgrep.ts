@@ -1,9 +1,10 @@
 import { BrigError } from "../../errors.js";
+import type { CommandEnd, StartFailure } from "../../sandbox/index.js";
 import { OutputCapture, renderOutput } from "../../sandbox/index.js";
 import { runProcess } from "../command/run-process.js";
 import { withFileErrors } from "../os-error.js";
 import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";
-import type { ToolExit, ToolFileStat, ToolStartFailure } from "../tool-sandbox.js";
+import type { ToolFileStat } from "../tool-sandbox.js";
 
 /** First the one of brig's toolbox, which does not depend on the image and cannot be replaced from inside. */
 const programs = ["/.brig/rg", "rg"];
@@ -25,7 +26,7 @@ export async function runRipgrep(
   { args, onOutput, ...options }: RipgrepCall,
 ): Promise<void> {
   const sandbox = await needs.sandbox();
-  let startFailure: ToolStartFailure | null = null;
+  let startFailure: StartFailure | null = null;
   for (const program of programs) {
     const errors = new OutputCapture(ERROR_LIMIT_BYTES);
     const exit = await runProcess(
@@ -45,7 +46,7 @@ export async function runRipgrep(
 }
 
 /** With --no-messages, exit code 2 means an unreadable file if stderr is empty, else a wrong call. */
-function requireSuccess({ exitCode, timedOut }: ToolExit, stderr: string): void {
+function requireSuccess({ exitCode, timedOut }: CommandEnd, stderr: string): void {
   if (timedOut) throw failed(`rg timed out after ${TIMEOUT_SECONDS} seconds`);
   if (exitCode > 2 || (exitCode === 2 && stderr !== "")) throw failed(`rg failed: ${stderr}`);
 }

@@ -5,7 +5,7 @@ import { beforeAbort } from "../../lib/time/before-abort.js";
 import { Utf8Stream } from "../../lib/utf8.js";
 import type { CapturedOutput } from "../../sandbox/index.js";
 import { captured, OutputCapture } from "../../sandbox/index.js";
-import { startError } from "../command/command-failure.js";
+import { startError } from "../command/command-output.js";
 import { eachChunk, endOf } from "../command/run-process.js";
 import type { ToolOutput } from "../tool.js";
 import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
@@ -175,7 +175,8 @@ export class JsKernel {
 
   async #callTool(cell: Cell, { id, name, args }: KernelMessage & { type: "tool" }): Promise<void> {
     try {
-      const result = await cell.callTool(name, args);
+      // Cells get what a model gets.
+      const { command: _, ...result } = await cell.callTool(name, args);
       this.#send({ type: "result", id, result });
     } catch (error) {
       cell.fail(error);

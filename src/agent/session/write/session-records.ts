@@ -1,7 +1,12 @@
 import type { BrigError } from "../../../errors.js";
-import type { CallCause, EgressEntry, TruncationPolicy } from "../../../sandbox/index.js";
+import type { EgressEntry, TruncationPolicy } from "../../../sandbox/index.js";
 import { textEnd } from "../../../sandbox/index.js";
-import type { ActionToReview, AnsweredApproval, ApprovalQuestion } from "../../../tools/index.js";
+import type {
+  ActionToReview,
+  AnsweredApproval,
+  ApprovalQuestion,
+  CallOutcome,
+} from "../../../tools/index.js";
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { SessionReceipt } from "../receipts.js";
@@ -194,29 +199,22 @@ function subjectOf(action: ActionToReview): Readonly<Record<string, unknown>> {
   }
 }
 
-export function callRecord(call: {
-  callId: string;
-  name: string;
-  success: boolean;
-  durationMs: number;
-  /** Undefined for a call that ran no command, or whose command is still running. */
-  exitCode: number | undefined;
-  /** Known reasons for the failure of the command. */
-  causes: readonly CallCause[] | undefined;
-  usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
-}): SessionRecord {
+export function callRecord(
+  { callId, name }: { callId: string; name: string },
+  { success, durationMs, command }: CallOutcome,
+): SessionRecord {
   return {
     type: "brig.call",
     payload: {
-      call_id: call.callId,
-      name: call.name,
-      success: call.success,
-      duration_ms: call.durationMs,
-      exit_code: call.exitCode,
-      causes: wireCauses(call.causes),
-      user_ms: call.usage?.userMs,
-      system_ms: call.usage?.systemMs,
-      max_rss_bytes: call.usage?.maxRssBytes,
+      call_id: callId,
+      name,
+      success,
+      duration_ms: durationMs,
+      exit_code: command?.exitCode,
+      causes: wireCauses(command?.causes),
+      user_ms: command?.usage.userMs,
+      system_ms: command?.usage.systemMs,
+      max_rss_bytes: command?.usage.maxRssBytes,
     },
   };
 }

@@ -1,10 +1,10 @@
-import type { AgentEvent } from "../../../agent/index.js";
+import type { AgentEvent, CallEvent } from "../../../agent/index.js";
+import { CallsSoFar } from "../../../agent/index.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { FileChange } from "../../../tools/index.js";
 import { type AgentLine, type AgentLineChange, AgentLines } from "../../display/agent-lines.js";
-import { callTitle, commandText, setupText } from "../../display/call-text.js";
-import { withDeclineReason } from "../../display/declined-call.js";
+import { callTitle, commandText, endText, setupText } from "../../display/call-text.js";
 import { progressText, startingText } from "../../display/mcp-text.js";
 import { receiptText } from "../../display/receipt-text.js";
 
@@ -39,10 +39,8 @@ export type NoticeTone = "quiet" | "warning" | "failure";
  * own, so that a control sequence that is split between two chunks is neutralised too.
  */
 export class EventNeutraliser {
-  /** Why commands were declined, by call. */
-  readonly #declined = new Map<string, string>();
+  readonly #calls = new CallsSoFar(() => new NeutralOutput());
   readonly #agents = new AgentLines();
-  readonly #outputs = new Map<string, NeutralStream>();
   readonly #now: () => number;
   readonly #cwd: string | null;
   #message = new TextStream();
@@ -54,30 +52,18 @@ export class EventNeutraliser {
   }
 
   translate(event: AgentEvent): ViewEvent[] {
+    if ("callId" in event) return this.#translateCall(event);
     switch (event.kind) {
       case "session-started":
       case "sandbox-ready":
       case "setup-output":
-      case "restore-point-created":
       // The output of the command says what was refused.
       case "egress":
-      // The approver shows the question and the answer.
-      case "approval-requested":
-      case "approval-answered":
-      case "mcp-question-asked":
-      case "mcp-question-answered":
-      // The call itself shows its arguments and its output.
-      case "mcp-call-started":
-      case "mcp-call-ended":
-      case "agent-call-started":
-      case "agent-call-ended":
         return [];
       case "agent-started":
       case "agent-state":
       case "agent-event":
         return agentLine(this.#agents.take(event, this.#now()));
-      case "mcp-call-progress":
-        return [{ kind: "call-progress", callId: event.callId, text: progressText(event) }];
       case "setup-started":
       case "setup-ended":
         return [{ kind: "notice", tone: "quiet", text: setupText(event) }];
@@ -93,12 +79,6 @@ export class EventNeutraliser {
         return [{ kind: "message", text: neutralise(event.text) }];
       case "reasoning":
         return [{ kind: "reasoning", text: neutralise(event.text) }];
-      case "command-output": {
-        const text = this.#output(event.callId).push(event.chunk);
-        return text === "" ? [] : [{ ...event, text }];
-      }
-      case "command-ended":
-        return this.#endCommand(event);
       case "reconnecting":
         this.#message = new TextStream();
         return [{ kind: "notice", tone: "warning", text: reconnectText(event) }];
@@ -119,31 +99,35 @@ export class EventNeutraliser {
       case "turn-interrupted":
         return [{ kind: "turn-ended", how: "interrupted" }];
       default:
-        return this.#translateCall(event);
+        return event satisfies never;
     }
   }
 
   #translateCall(event: CallEvent): ViewEvent[] {
     const at = this.#now();
+    const { call, part } = this.#calls.take(event);
+    const { callId } = event;
     switch (event.kind) {
       case "call-started": {
         const name = neutraliseLine(event.name);
-        return [
-          { kind: "call-started", callId: event.callId, name, title: callTitle(name, event.input), at },
-        ];
+        return [{ kind: "call-started", callId, name, title: callTitle(name, event.input), at }];
       }
+      case "mcp-call-progress":
+        return [{ kind: "call-progress", callId, text: progressText(event) }];
       case "command-started":
-        return [{ kind: "command-started", callId: event.callId, script: commandText(event.argv), at }];
+        return [{ kind: "command-started", callId, script: commandText(event.argv), at }];
       case "command-declined":
-        this.#declined.set(event.callId, event.reason);
-        return [{ kind: "command-declined", callId: event.callId, script: commandText(event.argv) }];
+        return [{ kind: "command-declined", callId, script: commandText(event.argv) }];
+      case "command-output":
+        return outputEvents(callId, call.parts.command?.output.take() ?? "");
+      case "command-ended": {
+        const { exitCode, durationMs } = event;
+        const rest = part?.kind === "command" ? part.output.end() : "";
+        return [...outputEvents(callId, rest), { kind: "command-ended", callId, exitCode, durationMs }];
+      }
       case "call-ended":
         return [
-          {
-            ...event,
-            name: neutraliseLine(event.name),
-            content: neutralise(withDeclineReason(event, this.#declined).content),
-          },
+          { ...event, name: neutraliseLine(event.name), content: endText(event.content, call.declined) },
         ];
       case "patch-started":
         return [{ ...event, changes: this.#neutralChanges(event.changes), patch: neutralise(event.patch) }];
@@ -157,15 +141,10 @@ export class EventNeutraliser {
             steps: event.steps.map(({ step, status }) => ({ step: neutraliseLine(step), status })),
           },
         ];
+      // The approver shows the question and the answer, and the call itself its arguments and its output.
       default:
-        return event satisfies never;
+        return [];
     }
-  }
-
-  #output(callId: string): NeutralStream {
-    const stream = this.#outputs.get(callId) ?? new NeutralStream();
-    this.#outputs.set(callId, stream);
-    return stream;
   }
 
   #neutralChanges(changes: readonly FileChange[]): FileChange[] {
@@ -175,28 +154,11 @@ export class EventNeutraliser {
       return { path: neutraliseLine(shown), kind };
     });
   }
-
-  #endCommand({ callId, exitCode, durationMs }: AgentEvent & { kind: "command-ended" }): ViewEvent[] {
-    const rest = this.#output(callId).end();
-    this.#outputs.delete(callId);
-    const ended: ViewEvent = { kind: "command-ended", callId, exitCode, durationMs };
-    return rest === "" ? [ended] : [{ kind: "command-output", callId, text: rest }, ended];
-  }
 }
 
-type CallEvent = Extract<
-  AgentEvent,
-  {
-    kind:
-      | "call-started"
-      | "command-started"
-      | "command-declined"
-      | "call-ended"
-      | "patch-started"
-      | "patch-ended"
-      | "plan-updated";
-  }
->;
+function outputEvents(callId: string, text: string): ViewEvent[] {
+  return text === "" ? [] : [{ kind: "command-output", callId, text }];
+}
 
 export function failureNotice(error: {
   message: string;
@@ -245,5 +207,26 @@ class TextStream {
     const isCut = /[\ud800-\udbff]$/.test(text);
     this.#held = isCut ? text.slice(-1) : "";
     return this.#stream.push(Buffer.from(isCut ? text.slice(0, -1) : text));
+  }
+}
+
+/** The output of one command as text that is safe for a terminal. */
+class NeutralOutput {
+  readonly #stream = new NeutralStream();
+  #text = "";
+
+  push(chunk: Uint8Array): void {
+    this.#text += this.#stream.push(chunk);
+  }
+
+  /** Returns what came since the last time. */
+  take(): string {
+    const text = this.#text;
+    this.#text = "";
+    return text;
+  }
+
+  end(): string {
+    return this.take() + this.#stream.end();
   }
 }

@@ -4,11 +4,10 @@ import { z } from "zod";
 import type { ApprovalAnswer, ApprovalRequest, Approver } from "../../../agent/index.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import type { ActionToReview } from "../../../tools/index.js";
-import { shellQuote, shellScript } from "../../../tools/index.js";
+import { commandForPeople, shellQuote, shellScript } from "../../../tools/index.js";
 import type { ClientLink } from "../client-link.js";
 import { changeLocations, patchContent, textContent } from "../updates/file-diffs.js";
 import { exactText, fenced, titleText } from "../updates/shown-text.js";
-import { scriptOf } from "../updates/tool-call.js";
 
 /** A longer prefix cannot be taken in at a glance, so it is not offered. */
 const MAX_PREFIX_CHARS = 120;
@@ -61,8 +60,8 @@ function callUpdate(action: ActionToReview, facts: ReturnType<typeof textContent
     case "command":
       return {
         kind: "execute",
-        title: titleText(scriptOf(action.argv)),
-        rawInput: { command: exactText(scriptOf(action.argv)), cwd: action.cwd },
+        title: titleText(commandForPeople(action.argv)),
+        rawInput: { command: exactText(commandForPeople(action.argv)), cwd: action.cwd },
         content: [textContent(fenced(exactText(commandText(action.argv)), "sh")), facts],
       };
     case "patch":

@@ -1,31 +1,24 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
-import type { AgentEvent } from "../../../agent/index.js";
+import type { AgentEvent, CallEvent, CallSoFar } from "../../../agent/index.js";
+import { CallsSoFar } from "../../../agent/index.js";
 import { formatDuration } from "../../../lib/time/durations.js";
+import { commandForPeople } from "../../../tools/index.js";
 import type { ClientFeatures } from "../client-link.js";
 import { CommandOutputs } from "./command-output.js";
 import { changeLocations, diffContent, patchContent, textContent } from "./file-diffs.js";
 import { noticeUpdate } from "./notice.js";
 import { planUpdate } from "./plan-update.js";
-import { isQuiet } from "./quiet-events.js";
 import { receiptNotices } from "./receipt-notices.js";
 import { SetupCall } from "./setup-call.js";
 import { fenced, longText, MessageText, titleText } from "./shown-text.js";
-import { scriptOf, toolCallOf } from "./tool-call.js";
+import { toolCallOf } from "./tool-call.js";
 
 /** A longer piece of a message is sent as several updates. */
 const PIECE_CHARS = 256 * 1024;
 
 /** Calls of these tools are not shown as calls: the editor shows a plan as a plan. */
 const unshown: ReadonlySet<string> = new Set(["update_plan"]);
-
-interface OpenCall {
-  isCommand: boolean;
-  /** Null until a command has ended, or for other calls. */
-  exitCode: number | null;
-  /** Content that the ended call shows besides or instead of its output, such as the diffs of a patch. */
-  content: ToolCallContent[] | null;
-}
 
 export interface EventUpdatesOptions {
   features: ClientFeatures;
@@ -39,7 +32,7 @@ export class EventUpdates {
   readonly #options: EventUpdatesOptions;
   readonly #outputs: CommandOutputs;
   readonly #setup: SetupCall;
-  readonly #calls = new Map<string, OpenCall>();
+  readonly #calls = new CallsSoFar(() => null);
   #message = new MessageText();
   /** Whether a part of the current message has been sent. */
   #hasPart = false;
@@ -58,7 +51,10 @@ export class EventUpdates {
   }
 
   take(event: AgentEvent): void {
-    if (isQuiet(event)) return;
+    if ("callId" in event) {
+      this.#takeCall(event);
+      return;
+    }
     switch (event.kind) {
       case "text-delta":
         this.#say(event.text);
@@ -102,9 +98,6 @@ export class EventUpdates {
       case "compacted":
         this.#compact(event);
         break;
-      case "plan-updated":
-        this.#send(planUpdate(event.steps));
-        break;
       case "turn-started":
         this.#endMessage();
         this.#isAfterMessage = false;
@@ -120,21 +113,31 @@ export class EventUpdates {
       case "mcp-servers-starting":
         this.#notice("waiting for MCP servers", event.servers.join(", "));
         break;
+      case "session-started":
+      case "sandbox-ready":
+      case "egress":
+      case "agent-started":
+      case "agent-state":
+      case "agent-event":
+        break;
       default:
-        this.#takeCall(event);
+        event satisfies never;
     }
   }
 
+  /**
+   * The client sees a question in the request that asks it, and the arguments and the output of an MCP server's tool
+   * in the updates about that call.
+   */
   #takeCall(event: CallEvent): void {
     const { callId } = event;
+    const { call } = this.#calls.take(event);
     switch (event.kind) {
-      case "call-started": {
+      case "call-started":
         if (unshown.has(event.name)) return;
         this.#endMessage();
-        this.#calls.set(callId, { isCommand: false, exitCode: null, content: null });
         this.#send({ sessionUpdate: "tool_call", ...toolCallOf(event, this.#options.cwd) });
         break;
-      }
       case "command-started":
         this.#startCommand(event);
         break;
@@ -155,24 +158,20 @@ export class EventUpdates {
           content: patchContent(event.patch),
         });
         break;
-      case "patch-ended": {
-        const content = diffContent(event.diffs ?? []);
-        const call = this.#calls.get(callId);
-        if (call !== undefined) call.content = content;
-        this.#update(callId, { content });
+      case "patch-ended":
+        this.#update(callId, { content: diffContent(event.diffs ?? []) });
         break;
-      }
+      case "plan-updated":
+        this.#send(planUpdate(event.steps));
+        break;
       case "call-ended":
-        this.#endCall(event);
+        if (isShown(call)) this.#endCall(call, event);
         break;
       default:
-        event satisfies never;
     }
   }
 
-  #startCommand({ callId, argv, cwd }: AgentEvent & { kind: "command-started" }): void {
-    const call = this.#calls.get(callId);
-    if (call !== undefined) call.isCommand = true;
+  #startCommand({ callId, argv, cwd }: CallEvent & { kind: "command-started" }): void {
     this.#outputs.start(callId);
     const terminal = this.#options.features.showsTerminalOutput
       ? {
@@ -180,34 +179,29 @@ export class EventUpdates {
           _meta: { terminal_info: { terminal_id: callId, cwd } },
         }
       : {};
-    this.#update(callId, { title: titleText(scriptOf(argv)), status: "in_progress", ...terminal });
+    this.#update(callId, { title: titleText(commandForPeople(argv)), status: "in_progress", ...terminal });
   }
 
-  #endCommand({ callId, exitCode, output }: AgentEvent & { kind: "command-ended" }): void {
+  #endCommand({ callId, exitCode }: CallEvent & { kind: "command-ended" }): void {
     this.#outputs.end(callId);
-    const call = this.#calls.get(callId);
-    if (call !== undefined) {
-      call.exitCode = exitCode;
-      call.content = [outputContent(output)];
-    }
     if (!this.#options.features.showsTerminalOutput) return;
     const meta = { terminal_exit: { terminal_id: callId, exit_code: exitCode, signal: null } };
     this.#update(callId, { _meta: meta });
   }
 
-  #endCall({ callId, content, success }: AgentEvent & { kind: "call-ended" }): void {
-    const call = this.#calls.get(callId);
-    if (call === undefined) return;
-    this.#calls.delete(callId);
-    const { isCommand, exitCode } = call;
-    const hasFailed = !success || (exitCode !== null && exitCode !== 0);
+  #endCall({ callId, parts: { command, patch } }: CallSoFar<null>, end: CallEvent & { kind: "call-ended" }) {
+    const exitCode = command?.end?.exitCode ?? null;
+    const hasFailed = !end.success || (exitCode !== null && exitCode !== 0);
+    const own = patch?.end
+      ? diffContent(patch.end.diffs ?? [])
+      : command?.end && [outputContent(command.end.output)];
     // A patch that failed half way shows the changes that were made, and why it failed.
-    const saysWhy = call.content === null || (!success && !isCommand);
-    const kept = [...(call.content ?? []), ...(saysWhy ? [outputContent(content)] : [])];
-    const staysInTerminal = isCommand && this.#options.features.showsTerminalOutput;
+    const saysWhy = !own || (!end.success && command === undefined);
+    const content = [...(own ?? []), ...(saysWhy ? [outputContent(end.content)] : [])];
+    const staysInTerminal = command !== undefined && this.#options.features.showsTerminalOutput;
     this.#update(callId, {
       status: hasFailed ? "failed" : "completed",
-      ...(staysInTerminal ? {} : { content: kept }),
+      ...(staysInTerminal ? {} : { content }),
       ...(exitCode === null ? {} : { rawOutput: { exit_code: exitCode } }),
     });
   }
@@ -215,11 +209,13 @@ export class EventUpdates {
   /** Marks the calls that were running when the turn failed or was interrupted as failed. */
   #endOpenCalls(): void {
     this.#setup.fail();
-    for (const callId of this.#calls.keys()) {
-      this.#outputs.end(callId);
-      this.#update(callId, { status: "failed" });
+    for (const call of this.#calls.known) {
+      if (call.end !== null) continue;
+      this.#calls.forget(call);
+      if (!isShown(call)) continue;
+      this.#outputs.end(call.callId);
+      this.#update(call.callId, { status: "failed" });
     }
-    this.#calls.clear();
   }
 
   #say(text: string): void {
@@ -280,20 +276,10 @@ export class EventUpdates {
 
 type CallUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
 
-type CallEvent = Extract<
-  AgentEvent,
-  {
-    kind:
-      | "call-started"
-      | "command-started"
-      | "command-output"
-      | "command-ended"
-      | "command-declined"
-      | "patch-started"
-      | "patch-ended"
-      | "call-ended";
-  }
->;
+/** The editor does not show a call whose start it was not told of. */
+function isShown({ start }: CallSoFar<null>): boolean {
+  return start !== null && !unshown.has(start.name);
+}
 
 export function outputContent(text: string): ToolCallContent {
   return textContent(fenced(longText(text)));

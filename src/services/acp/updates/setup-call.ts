@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "../../../agent/index.js";
+import { commandForPeople } from "../../../tools/index.js";
 import type { ClientFeatures } from "../client-link.js";
 import type { CommandOutputs } from "./command-output.js";
 import { textContent } from "./file-diffs.js";
 import { fenced, longText, titleText } from "./shown-text.js";
-import { scriptOf } from "./tool-call.js";
 
 export type SetupEvent = Extract<AgentEvent, { kind: "setup-started" | "setup-output" | "setup-ended" }>;
 
@@ -62,10 +62,10 @@ export class SetupCall {
     send({
       sessionUpdate: "tool_call",
       toolCallId: id,
-      title: titleText(`Set up: ${scriptOf(argv)}`),
+      title: titleText(`Set up: ${commandForPeople(argv)}`),
       kind: "execute",
       status: "in_progress",
-      rawInput: { command: longText(scriptOf(argv)), network },
+      rawInput: { command: longText(commandForPeople(argv)), network },
       ...terminal,
     });
   }

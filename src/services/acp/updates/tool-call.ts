@@ -3,7 +3,7 @@ import type { ToolCall, ToolCallLocation, ToolKind } from "@agentclientprotocol/
 import { z } from "zod";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { pathsOf, shellQuote, shellScript } from "../../../tools/index.js";
+import { commandForPeople, pathsOf } from "../../../tools/index.js";
 import { longText, titleText } from "./shown-text.js";
 
 /** A longer input is shown as a shortened text instead of as JSON. */
@@ -66,11 +66,6 @@ export function toolCallOf(call: CalledTool, cwd: string): ToolCall {
   };
 }
 
-/** A command for a person to read. Of `bash -c SCRIPT` only the script is shown. */
-export function scriptOf(argv: readonly string[]): string {
-  return shellScript(argv) ?? shellQuote(argv);
-}
-
 function argumentsOf({ input: text }: CalledTool): Input | null {
   const value = text.length > 1024 * 1024 ? null : parseJson(text);
   const parsed = input.safeParse(isTooDeep(value) ? null : value);
@@ -110,7 +105,7 @@ function patchTitle(patch: string): string {
 function commandOf(args: Input | null): string | null {
   if (args?.cmd !== undefined) return args.cmd;
   const command = args?.command;
-  return Array.isArray(command) ? scriptOf(command) : (command ?? null);
+  return Array.isArray(command) ? commandForPeople(command) : (command ?? null);
 }
 
 function locationsOf(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callTitle, changedText } from "../../../../src/cli/display/call-text.js";
+import { callTitle, changedText, endText } from "../../../../src/cli/display/call-text.js";
 
 describe("the title of a call", () => {
   it("is its command, or its arguments", () => {
@@ -13,6 +13,12 @@ describe("the title of a call", () => {
     expect(callTitle("x", `{"a":${nested}}`)).toBe("x (200006 characters)");
     expect(callTitle("x", nested)).toBe("x (200000 characters)");
   });
+});
+
+it("the end of a declined call is told to a person in words, and of any other as the model reads it", () => {
+  const content = 'exec_command failed for `rm`: CreateProcess { message: "Rejected" }';
+  expect(endText(content, { reason: "rejected by user" })).toBe("not run: rejected by user");
+  expect(endText(content, null)).toBe(content);
 });
 
 describe("what a call has changed", () => {

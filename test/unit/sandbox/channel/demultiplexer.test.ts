@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isBrigError } from "../../../../src/errors.js";
-import { Demultiplexer } from "../../../../src/sandbox/channel/demultiplexer.js";
+import { Demultiplexer } from "../../../../src/sandbox/channel/frames.js";
 import { chunked, chunking } from "./chunking.js";
 import { multiplexed } from "./fake-runner.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { FrameCounts } from "../../../../src/sandbox/channel/frame-counts.js";
+import { FrameCounts } from "../../../../src/sandbox/channel/frames.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { uint64 } from "./fake-runner.js";
 

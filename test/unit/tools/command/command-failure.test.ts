@@ -1,10 +1,16 @@
 import { expect, it } from "vitest";
-import { sessionStartError, startError } from "../../../../src/tools/command/command-failure.js";
-import { MissingPrograms } from "../../../../src/tools/command/missing-programs.js";
+import type { StartFailure } from "../../../../src/sandbox/output/command-end.js";
+import {
+  MissingPrograms,
+  sessionStartError,
+  startError,
+} from "../../../../src/tools/command/command-output.js";
+
+type Stage = StartFailure["stage"];
 
 const message = "what the sandbox says";
 
-it.each([
+it.each<[Stage, string, number, string, string]>([
   ["exec", "ENOENT", 2, "NotFound", "No such file or directory"],
   // As a shell calls a program below a file.
   ["exec", "ENOTDIR", 2, "NotFound", "No such file or directory"],
@@ -22,7 +28,7 @@ it.each([
   );
 });
 
-it.each([
+it.each<[Stage, string | undefined, string]>([
   ["fork", "EAGAIN", message],
   ["request", "E2BIG", message],
   ["request", undefined, message],
@@ -38,7 +44,7 @@ it.each([
   );
 });
 
-it.each([
+it.each<[Stage, boolean]>([
   ["exec", true],
   ["cwd", false],
 ])("a start that failed at %s is for want of the program: %s", (stage, isMissing) => {

@@ -20,6 +20,7 @@ function createProcess() {
       timedOut: false,
       outOfMemory: false,
       treeEnded: false,
+      causes: [],
       durationMs: 1,
       usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
       startFailure: null,

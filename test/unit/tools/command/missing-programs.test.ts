@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { textMessage } from "../../../../src/agent/model/items.js";
 import { isFromUser } from "../../../../src/agent/session/compacted-items.js";
-import { MissingPrograms } from "../../../../src/tools/command/missing-programs.js";
+import { MissingPrograms } from "../../../../src/tools/command/command-output.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 

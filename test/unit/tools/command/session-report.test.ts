@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { timeoutOf } from "../../../../src/tools/command/one-shot-command.js";
 import { clampedPoll, clampedYield } from "../../../../src/tools/command/session-report.js";
+import { timeoutOf } from "../../../../src/tools/command/shell-tools.js";
 
 describe("how long a call waits", () => {
   it.each([

@@ -32,6 +32,19 @@ describe("shell", () => {
     expect(success).toBe(false);
   });
 
+  it("tells programs how the command ended", async () => {
+    const { command } = await shell("kill -TERM $$");
+    expect(command).toMatchObject({ exitCode: 143, signal: "SIGTERM", timedOut: false, startFailure: null });
+    expect((await tools.get("exec_command").execute({ cmd: "exit 3" })).command).toMatchObject({
+      exitCode: 3,
+    });
+    const others = createToolRegistry(sandbox, { cwd: "/tmp" });
+    const running = await others.get("exec_command").execute({ cmd: "sleep 9", yield_time_ms: 250 });
+    await others.close();
+    expect(running.command).toBeUndefined();
+    expect((await shell("true", { justification: "why?" })).command).toBeUndefined();
+  });
+
   it("says how long a command ran that timed out, with exit code 124 and what it had printed", async () => {
     const { content, success } = await shell("echo early; sleep 30", { timeout_ms: 1000 });
     const parsed = JSON.parse(content);

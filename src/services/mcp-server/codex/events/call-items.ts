@@ -1,54 +1,21 @@
 import { pathToFileURL } from "node:url";
-import type { AgentEvent } from "../../../../agent/index.js";
-import type { ApprovalQuestion } from "../../../../tools/index.js";
+import type { CallEvent, CallPart } from "../../../../agent/index.js";
+import { CallsSoFar } from "../../../../agent/index.js";
+import type { ApprovalQuestion, McpCallEnd, McpCallStart } from "../../../../tools/index.js";
 import { codexChanges } from "./codex-changes.js";
 import type { CodexMessage, ThreadFacts } from "./codex-event.js";
 import { parsedCommand } from "./parsed-command.js";
-
-type CallEvent = Extract<
-  AgentEvent,
-  {
-    kind:
-      | "call-started"
-      | "call-ended"
-      | "command-started"
-      | "command-output"
-      | "command-ended"
-      | "approval-requested"
-      | "approval-answered"
-      | "patch-started"
-      | "patch-ended";
-  }
->;
-
-interface OpenCommand {
-  fields: object;
-  startedAt: number;
-}
-
-interface OpenPatch {
-  changes: Record<string, object>;
-  startedAt: number;
-  /**
-   * Null until the patch has ended. The event about it has the tool's output, so it is sent at the end of the
-   * call.
-   */
-  success: boolean | null;
-}
 
 /** Translates the events of tool calls, and builds Codex's events `item_started` and `item_completed`. */
 export class CallItems {
   readonly #facts: ThreadFacts;
   readonly #turnId: () => string;
-  /** The name of the tool of each call that has not ended, by the call's id. */
-  readonly #tools = new Map<string, string>();
-  readonly #approved = new Set<string>();
-  readonly #commands = new Map<string, OpenCommand>();
-  readonly #patches = new Map<string, OpenPatch>();
+  readonly #calls: CallsSoFar;
 
   constructor({ facts, turnId }: { facts: ThreadFacts; turnId: () => string }) {
     this.#facts = facts;
     this.#turnId = turnId;
+    this.#calls = new CallsSoFar(() => null, { now: () => this.#now() });
   }
 
   /** The two events of an item that begins and ends at the same time. */
@@ -67,108 +34,98 @@ export class CallItems {
   }
 
   translate(event: CallEvent): CodexMessage[] {
+    const { call, part } = this.#calls.take(event);
     const { callId } = event;
     switch (event.kind) {
-      case "call-started":
-        this.#tools.set(callId, event.name);
-        return [];
-      case "call-ended":
-        this.#tools.delete(callId);
-        this.#approved.delete(callId);
-        return this.#endPatch(callId, event.content);
       case "command-started":
-        return this.#startCommand(event);
+      case "command-ended":
+        return part?.kind === "command" ? this.#command(part, call.start?.name) : [];
       case "command-output": {
         const chunk = Buffer.from(event.chunk).toString("base64");
         return [{ type: "exec_command_output_delta", call_id: callId, stream: "stdout", chunk }];
       }
-      case "command-ended":
-        return this.#endCommand(event);
       case "approval-requested":
         return [this.#approvalRequest(event)];
-      case "approval-answered":
-        if (event.answer !== "denied" && event.answer !== "abort") this.#approved.add(callId);
-        return [];
       case "patch-started":
-        return this.#startPatch(event);
-      case "patch-ended": {
-        const open = this.#patches.get(callId);
-        if (open !== undefined) open.success = event.success;
+        return part?.kind === "patch" ? this.#startPatch(part, !call.isApproved) : [];
+      case "call-ended":
+        // The event about the end of a patch has the tool's output.
+        return call.parts.patch === undefined ? [] : this.#endPatch(call.parts.patch, event.content);
+      case "mcp-call-started":
+        return [{ type: "mcp_tool_call_begin", call_id: callId, invocation: invocationOf(event) }];
+      case "mcp-call-ended":
+        return part?.kind === "mcp-call" ? [mcpCallEnd(part.start, event)] : [];
+      case "plan-updated":
+        return [{ type: "plan_update", explanation: event.explanation, plan: event.steps }];
+      // Codex has no event for a refused command, and the other kinds exist only in brig.
+      case "call-started":
+      case "command-declined":
+      case "approval-answered":
+      case "patch-ended":
+      case "mcp-call-progress":
+      case "mcp-question-asked":
+      case "mcp-question-answered":
+      case "agent-call-started":
+      case "agent-call-ended":
+      case "restore-point-created":
         return [];
-      }
       default:
         return event satisfies never;
     }
   }
 
-  #startCommand({ callId, argv, cwd }: CallEvent & { kind: "command-started" }): CodexMessage[] {
-    const startedAt = this.#now();
+  #command({ start, startedAt, end }: Part<"command">, tool: string | undefined): CodexMessage[] {
+    const { callId, argv, cwd } = start;
     const fields = {
       command: [...argv],
       cwd: pathToFileURL(cwd).href,
       parsed_cmd: [parsedCommand(argv)],
-      source: this.#tools.get(callId) === "exec_command" ? "unified_exec_startup" : "agent",
+      source: tool === "exec_command" ? "unified_exec_startup" : "agent",
     };
-    this.#commands.set(callId, { fields, startedAt });
-    const item = { type: "CommandExecution", id: callId, ...fields, status: "in_progress" };
-    const own = { call_id: callId, turn_id: this.#turnId(), started_at_ms: startedAt };
-    return [this.started(item, startedAt), { type: "exec_command_begin", ...own, ...fields }];
-  }
-
-  #endCommand(event: CallEvent & { kind: "command-ended" }): CodexMessage[] {
-    const { callId, output, exitCode, durationMs } = event;
-    const open = this.#commands.get(callId);
-    if (open === undefined) return [];
-    this.#commands.delete(callId);
-    const secs = Math.floor(durationMs / 1000);
-    const end = {
-      ...open.fields,
+    const own = { call_id: callId, turn_id: this.#turnId() };
+    if (end === null) {
+      const item = { type: "CommandExecution", id: callId, ...fields, status: "in_progress" };
+      return [
+        this.started(item, startedAt),
+        { type: "exec_command_begin", ...own, started_at_ms: startedAt, ...fields },
+      ];
+    }
+    const { output, exitCode, durationMs } = end;
+    const ended = {
+      ...fields,
       stdout: output,
       stderr: "",
       aggregated_output: output,
       exit_code: exitCode,
-      duration: { secs, nanos: Math.round((durationMs - secs * 1000) * 1e6) },
+      duration: wireDuration(durationMs),
       formatted_output: output,
       status: exitCode === 0 ? "completed" : "failed",
     };
-    const own = { call_id: callId, turn_id: this.#turnId(), completed_at_ms: this.#now() };
     return [
-      this.completed({ type: "CommandExecution", id: callId, ...end }, open.startedAt),
-      { type: "exec_command_end", ...own, ...end },
+      this.completed({ type: "CommandExecution", id: callId, ...ended }, startedAt),
+      { type: "exec_command_end", ...own, completed_at_ms: this.#now(), ...ended },
     ];
   }
 
-  #startPatch(event: CallEvent & { kind: "patch-started" }): CodexMessage[] {
-    const { callId } = event;
-    const startedAt = this.#now();
-    const changes = codexChanges(event, this.#facts.setting().cwd);
-    this.#patches.set(callId, { changes, startedAt, success: null });
-    const auto_approved = !this.#approved.has(callId);
+  #startPatch({ start, startedAt }: Part<"patch">, auto_approved: boolean): CodexMessage[] {
+    const { callId } = start;
+    const changes = codexChanges(start, this.#facts.setting().cwd);
     return [
       this.started({ type: "FileChange", id: callId, changes, auto_approved }, startedAt),
       { type: "patch_apply_begin", call_id: callId, turn_id: this.#turnId(), auto_approved, changes },
     ];
   }
 
-  #endPatch(callId: string, output: string): CodexMessage[] {
-    const open = this.#patches.get(callId);
-    if (open === undefined) return [];
-    this.#patches.delete(callId);
-    const { changes, startedAt } = open;
-    const success = open.success === true;
+  #endPatch({ start, startedAt, end }: Part<"patch">, output: string): CodexMessage[] {
+    const { callId } = start;
+    const changes = codexChanges(start, this.#facts.setting().cwd);
+    const success = end?.success === true;
     const status = success ? "completed" : "failed";
     const streams = success ? { stdout: output, stderr: "" } : { stdout: "", stderr: output };
+    const own = { call_id: callId, turn_id: this.#turnId() };
     return [
       this.completed({ type: "FileChange", id: callId, changes, status, ...streams }, startedAt),
-      {
-        type: "patch_apply_end",
-        call_id: callId,
-        turn_id: this.#turnId(),
-        ...streams,
-        success,
-        changes,
-        status,
-      },
+      { type: "patch_apply_end", ...own, ...streams, success, changes, status },
     ];
   }
 
@@ -206,4 +163,38 @@ export class CallItems {
   #now(): number {
     return this.#facts.now().getTime();
   }
+}
+
+type Part<Kind extends CallPart<null>["kind"]> = Extract<CallPart<null>, { kind: Kind }>;
+
+function mcpCallEnd(
+  start: McpCallStart & { callId: string },
+  { result, error, durationMs }: McpCallEnd,
+): CodexMessage {
+  const wire =
+    result === null
+      ? { Err: error ?? "" }
+      : {
+          Ok: {
+            content: result.content,
+            structuredContent: result.structuredContent ?? null,
+            isError: result.isError,
+          },
+        };
+  return {
+    type: "mcp_tool_call_end",
+    call_id: start.callId,
+    invocation: invocationOf(start),
+    duration: wireDuration(durationMs),
+    result: wire,
+  };
+}
+
+function invocationOf({ server, tool, arguments: args }: McpCallStart) {
+  return { server, tool, arguments: args };
+}
+
+function wireDuration(ms: number): { secs: number; nanos: number } {
+  const secs = Math.floor(ms / 1000);
+  return { secs, nanos: Math.round((ms - secs * 1000) * 1e6) };
 }

@@ -3,8 +3,6 @@ import { createThreadId, noUsage, sandboxPolicy, usageTogether } from "../../../
 import type { BrigError, ErrorCode } from "../../../../errors.js";
 import { CallItems } from "./call-items.js";
 import type { CodexEvent, CodexMessage, ThreadFacts } from "./codex-event.js";
-import { McpCallItems } from "./mcp-call-items.js";
-import { isUnknownToCodex } from "./unknown-to-codex.js";
 
 interface OpenTurn {
   id: string;
@@ -20,7 +18,6 @@ interface OpenTurn {
 export class CodexEvents {
   readonly #facts: ThreadFacts;
   readonly #calls: CallItems;
-  readonly #mcpCalls = new McpCallItems();
   #turn: OpenTurn = { id: "", startedAt: new Date(0), firstTokenAt: null, lastMessage: null };
   #nextItem = 1;
   #message: { id: string; startedAt: number } | null = null;
@@ -111,7 +108,7 @@ export class CodexEvents {
   }
 
   #messagesOf(event: AgentEvent): readonly CodexMessage[] {
-    if (isUnknownToCodex(event)) return [];
+    if ("callId" in event) return this.#calls.translate(event);
     switch (event.kind) {
       case "text-delta":
         return this.#delta(event.text);
@@ -119,18 +116,6 @@ export class CodexEvents {
         return this.#assistantMessage(event.text);
       case "reasoning":
         return this.#reasoning(event.text);
-      case "call-started":
-      case "call-ended":
-      case "command-started":
-      case "command-output":
-      case "command-ended":
-      case "approval-requested":
-      case "approval-answered":
-      case "patch-started":
-      case "patch-ended":
-        return this.#calls.translate(event);
-      case "plan-updated":
-        return [{ type: "plan_update", explanation: event.explanation, plan: event.steps }];
       case "web-searched": {
         const call_id = `ws_${this.#nextItem++}`;
         return [
@@ -148,9 +133,6 @@ export class CodexEvents {
         ];
       case "compacted":
         return [{ type: "context_compacted" }];
-      case "mcp-call-started":
-      case "mcp-call-ended":
-        return this.#mcpCalls.translate(event);
       case "warning":
         return [{ type: "warning", message: event.message }];
       case "turn-completed":
@@ -159,6 +141,20 @@ export class CodexEvents {
         return [...this.#tokenCount(), errorMessage(event.error)];
       case "turn-interrupted":
         return [...this.#tokenCount(), this.#aborted()];
+      case "session-started":
+      case "turn-started":
+      case "sandbox-ready":
+      case "setup-started":
+      case "setup-output":
+      case "setup-ended":
+      case "mcp-servers-starting":
+      case "compaction-started":
+      case "receipt":
+      case "egress":
+      case "agent-started":
+      case "agent-state":
+      case "agent-event":
+        return [];
       default:
         return event satisfies never;
     }

@@ -145,15 +145,16 @@ describe("a command", () => {
   });
 
   it("that outlives its call goes on in the background until it ends", () => {
-    const left = viewAfter([
+    const before = [
       start("c", "exec_command"),
       run("c", "serve"),
       print("c", "up\n"),
       end("c", "exec_command"),
-    ]);
+    ];
+    const left = viewAfter(before);
     expect(shown(left)).toEqual(["$ serve", "  │ up", "  … still running in the background"]);
     expect(left.background.size).toBe(1);
-    const over = viewAfter([print("c", "down\n"), exit("c", 143)], left);
+    const over = viewAfter([...before, print("c", "down\n"), exit("c", 143)]);
     expect(shown(over).slice(3)).toEqual(["$ serve", "  │ down", "  ✗ exit 143 · 12 ms"]);
     expect(over.background.size).toBe(0);
   });
