@@ -32,6 +32,8 @@ export interface CliContext {
    * the first does otherwise.
    */
   drainFirst(drain: (interruption: Interruption) => void): Disposable;
+  /** Until it is disposed of, `restore` is called as the program ends, also if it crashes. */
+  onExit(restore: () => void): Disposable;
   /** Does what ctrl-C does. For raw mode, in which the terminal sends no signal. */
   interrupt(): void;
   /**

@@ -9,7 +9,7 @@ import type { CliContext, InputStream, Interruption } from "./context.js";
 
 export type HostProcess = Pick<
   NodeJS.Process,
-  "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode" | "kill" | "pid"
+  "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "off" | "exit" | "exitCode" | "kill" | "pid"
 >;
 
 export interface Host extends CliContext {
@@ -88,6 +88,10 @@ export function openHost(host: HostProcess): Host {
           drain = null;
         },
       };
+    },
+    onExit: (restore) => {
+      host.on("exit", restore);
+      return { [Symbol.dispose]: () => void host.off("exit", restore) };
     },
     interrupt: () => {
       host.kill(host.pid, "SIGINT");

@@ -113,9 +113,3 @@ function withoutRelative(name: string, value: string): string {
 function isOn(value: string | undefined): boolean {
   return value !== undefined && value !== "0" && value.toLowerCase() !== "false";
 }
-
-/** Makes React and Ink, which read the environment when loaded, leave out development aids and draw in CI. */
-export function prepareForDrawing(variables: Record<string, string | undefined> = process.env): void {
-  variables.NODE_ENV ??= "production";
-  variables.CI = "false";
-}

@@ -32,6 +32,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     interruption: () => interruption,
     suspend: () => undefined,
     drainFirst: () => ({ [Symbol.dispose]: () => undefined }),
+    onExit: () => ({ [Symbol.dispose]: () => undefined }),
     interrupt: () => undefined,
     exitStatus: 0,
     setExitStatus(status) {

@@ -41,8 +41,6 @@ const doors: Record<string, string> = {
   "tar-stream": "sandbox/docker",
   "openid-client": "agent/model",
   commander: "cli",
-  ink: "cli",
-  react: "cli",
   preact: "batch/report",
   ws: "services/exec-server",
   bullmq: "batch/queue",

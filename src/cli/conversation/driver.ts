@@ -23,10 +23,8 @@ export interface DriverParts {
   history: { readonly texts: readonly string[]; add(text: string): void };
   actions: ConversationActions;
   screen: {
-    /** Clears the terminal, before everything is drawn again. */
-    clear(): void;
     /** Returns to the shell, until the program is brought back to the foreground. */
-    suspend(): Promise<void>;
+    suspend(): void;
   };
   /** Milliseconds since the epoch. */
   now: () => number;
@@ -97,11 +95,10 @@ export class Driver {
         this.#unfold();
         return true;
       case "redraw":
-        this.#parts.screen.clear();
         this.#change(repaint);
         return true;
       case "suspend":
-        this.#parts.screen.suspend().catch(this.#fail);
+        this.#parts.screen.suspend();
         return true;
       default:
         return false;

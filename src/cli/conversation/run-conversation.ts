@@ -21,7 +21,7 @@ import type { Block } from "./screen/block.js";
 import { earlierBlocks } from "./screen/earlier-blocks.js";
 import { hasBusyAgents, initialScreen, type ScreenState, showQuestion } from "./screen/screen-state.js";
 import { ScreenStore } from "./screen/screen-store.js";
-import { openTerminalScreen, screenSize, type TerminalScreen } from "./screen/terminal-screen.js";
+import { screenSize, TerminalScreen } from "./screen/terminal-screen.js";
 import { EventNeutraliser, failureNotice } from "./screen/view-event.js";
 import { reduceView, withBlock } from "./screen/view-state.js";
 
@@ -98,13 +98,8 @@ function createScreen({ stdout }: CliContext): ScreenParts {
 /** Opens everything, waits for the person to leave, and closes everything. */
 async function converse(session: Session): Promise<Conversation> {
   const { context, setup, store, keyboard } = session;
-  // The drawing code is loaded while the container starts.
-  const opening = openTerminalScreen(store, { context, keyboard });
   const conversation = openConversation({ ...setup.options, onEvent: listener(store, setup) });
-  const screen = await opening.catch(async (error: unknown) => {
-    await conversation.close();
-    throw error;
-  });
+  const screen = new TerminalScreen(store, context);
   const setStage = (stage: ScreenState["stage"]) =>
     store.update((state) => ({ ...state, stage }), { isUrgent: true });
   try {
@@ -116,7 +111,7 @@ async function converse(session: Session): Promise<Conversation> {
       await conversation.close();
     } finally {
       setStage("left");
-      await screen.close();
+      screen.close();
     }
     await session.history.close();
   }

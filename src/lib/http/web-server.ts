@@ -1,6 +1,13 @@
 import { once } from "node:events";
-import { createServer, type Server, type ServerOptions, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 
 /** What an application gets of each request besides the request itself. */
@@ -67,12 +74,28 @@ export async function closeOf(outgoing: ServerResponse): Promise<boolean> {
   return await new Promise((resolve) => outgoing.once("close", () => resolve(outgoing.writableFinished)));
 }
 
+/** Sends a whole answer; what it returns tells hono so. Saves the 0.2 ms that the stream of a `Response` takes. */
+export function sendWhole(
+  outgoing: ServerResponse,
+  { status, headers, bytes }: { status: number; headers?: OutgoingHttpHeaders; bytes?: Uint8Array },
+): Response {
+  outgoing.writeHead(status, { ...headers, ...(bytes && { "content-length": bytes.length }) }).end(bytes);
+  return RESPONSE_ALREADY_SENT;
+}
+
 /** The answer, whose client is disconnected if it reads nothing for so long. */
 function inTime(answer: Response, outgoing: ServerResponse, unreadMs: number | undefined): Response {
-  if (answer.body === null || unreadMs === undefined) return answer;
-  const reader = answer.body.getReader();
+  if (unreadMs === undefined) return answer;
   let timer: NodeJS.Timeout | undefined;
+  const giveTime = () => {
+    if (!outgoing.closed) timer = setTimeout(() => outgoing.destroy(), unreadMs);
+  };
   outgoing.once("close", () => clearTimeout(timer));
+  if (answer.body === null) {
+    giveTime();
+    return answer;
+  }
+  const reader = answer.body.getReader();
   // It is asked for the next piece once the client has read enough of those before.
   const body = new ReadableStream<Uint8Array>(
     {
@@ -85,7 +108,7 @@ function inTime(answer: Response, outgoing: ServerResponse, unreadMs: number | u
         } catch {
           return void outgoing.destroy();
         }
-        if (!outgoing.closed) timer = setTimeout(() => outgoing.destroy(), unreadMs);
+        giveTime();
       },
       cancel: async (reason) => await reader.cancel(reason),
     },

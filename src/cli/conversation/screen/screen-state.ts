@@ -14,7 +14,7 @@ export interface ScreenState {
   hint: string | null;
   footer: readonly string[];
   size: ScreenSize;
-  /** Each new generation draws the finished blocks again, starting with the block at index `from`. */
+  /** Each new generation clears the screen and draws the finished blocks again, starting with the block at index `from`. */
   painted: { generation: number; from: number };
   /** Milliseconds since the epoch, as of the last tick. */
   now: number;

@@ -1,119 +1,116 @@
-import { setImmediate as nextRound } from "node:timers/promises";
-import { prepareForDrawing } from "../../../lib/env.js";
 import type { CliContext, OutputStream } from "../../context.js";
+import { LiveRows, showCursor } from "../../display/live-rows.js";
 import { terminalSize } from "../../terminal-session.js";
-import type { Keyboard } from "../input/keyboard.js";
+import { ansiLine } from "./ansi-line.js";
+import { blocksLines } from "./block-lines.js";
+import { FOLD_HINT, liveRegion } from "./live-lines.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
+import type { StyledLine } from "./styled-line.js";
 
 /** Resizing a window produces many sizes in a row; the screen is drawn again after this long without one. */
 const RESIZE_MS = 100;
 const TICK_MS = 1000;
 
+/** Has the terminal mark pastes, so that nothing in them is taken for a key. */
 const pasteMode = { on: "\x1b[?2004h", off: "\x1b[?2004l" };
-const showCursor = "\x1b[?25h";
-const clearWhatIsSeen = "\x1b[2J\x1b[H";
-
-export interface TerminalScreen {
-  /** Rejects when drawing the screen fails. */
-  readonly broken: Promise<never>;
-  clear(): void;
-  /** Returns to the shell, until the program is brought back to the foreground. */
-  suspend(): Promise<void>;
-  /** Draws the last changes and restores the terminal. */
-  close(): Promise<void>;
-}
-
-export interface TerminalScreenOptions {
-  context: CliContext;
-  keyboard: Keyboard;
-}
 
 export function screenSize(stdout: OutputStream): ScreenSize {
   const { rows, cols } = terminalSize(stdout);
   return { rows, columns: cols };
 }
 
-/** Loads the drawing code and takes over the terminal. Closing the screen also releases the keyboard. */
-export async function openTerminalScreen(
-  store: ScreenStore,
-  { context, keyboard }: TerminalScreenOptions,
-): Promise<TerminalScreen> {
-  const { stdout, environment } = context;
-  prepareForDrawing();
-  const { mountScreen } = await import("../mount-screen.js");
-  const usesColour = !environment.forbidsColor;
-  const prepareTerminal = () => usePasteMode(context);
-  const mounted = mountScreen(store, { stdout, usesColour, prepareTerminal });
-  const clear = () => {
-    stdout.write(clearWhatIsSeen);
-  };
-  const stopFollowing = followSize(store, { stdout, clear });
-  const ticking = setInterval(() => tick(store), TICK_MS);
-  return {
-    broken: mounted.broken,
-    clear,
-    suspend: () => suspend(store, context),
-    async close() {
-      clearInterval(ticking);
-      stopFollowing();
-      await drawn();
-      mounted.unmount();
-      keyboard.release();
-    },
-  };
-}
+/** Draws what the store has, until it is closed: finished blocks scroll up and never change, and the live part is drawn again below them. */
+export class TerminalScreen {
+  /** Rejects when drawing the screen fails. */
+  readonly broken: Promise<never>;
+  #fail: (error: unknown) => void = () => undefined;
+  readonly #store: ScreenStore;
+  readonly #context: CliContext;
+  readonly #rows: LiveRows;
+  #drawn = { generation: 0, blocks: 0 };
+  #resizing: NodeJS.Timeout | undefined;
+  readonly #ticking: NodeJS.Timeout;
+  readonly #atExit: Disposable;
 
-/**
- * Has the terminal mark pastes, so that nothing in them is taken for a key. The returned function switches
- * that off. It also leaves raw mode, because it is the only clean-up that runs when the process ends
- * abruptly.
- */
-function usePasteMode({ stdin, stdout }: CliContext): () => void {
-  stdout.write(pasteMode.on);
-  return () => {
-    stdout.write(pasteMode.off);
-    stdin.setRawMode?.(false);
+  constructor(store: ScreenStore, context: CliContext) {
+    this.#store = store;
+    this.#context = context;
+    this.#rows = new LiveRows(context.stdout);
+    this.broken = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    // Without this, a failure that comes before anybody awaits the promise would end the process.
+    this.broken.catch(() => undefined);
+    context.stdout.write(pasteMode.on);
+    context.stdout.on("resize", this.#resize);
+    this.#atExit = context.onExit(this.#restore);
+    this.#ticking = setInterval(() => tick(store), TICK_MS);
+    store.watch(this.#draw);
+    this.#draw();
+  }
+
+  /** Returns to the shell, until the program is brought back to the foreground. */
+  suspend(): void {
+    const { stdin, stdout, suspend } = this.#context;
+    this.#store.update((state) => ({ ...state, isSuspended: true }), { isUrgent: true });
+    this.#restore();
+    suspend();
+    stdin.setRawMode?.(true);
+    stdout.write(pasteMode.on);
+    this.#store.update((state) => ({ ...state, isSuspended: false }), { isUrgent: true });
+  }
+
+  /** Draws the last changes and restores the terminal. */
+  close(): void {
+    clearInterval(this.#ticking);
+    clearTimeout(this.#resizing);
+    this.#context.stdout.off("resize", this.#resize);
+    this.#store.flush();
+    this.#store.watch(null);
+    this.#restore();
+    this.#atExit[Symbol.dispose]();
+  }
+
+  readonly #restore = (): void => {
+    this.#context.stdout.write(pasteMode.off + showCursor);
+    this.#context.stdin.setRawMode?.(false);
   };
-}
 
-async function suspend(store: ScreenStore, { stdin, stdout, suspend: stopJob }: CliContext): Promise<void> {
-  store.update((state) => ({ ...state, isSuspended: true }), { isUrgent: true });
-  await drawn();
-  stdout.write(pasteMode.off + showCursor);
-  stdin.setRawMode?.(false);
-  stopJob();
-  stdin.setRawMode?.(true);
-  stdout.write(pasteMode.on);
-  store.update((state) => ({ ...state, isSuspended: false }), { isUrgent: true });
-}
-
-/** Waits until Ink has drawn the last change, which it does in the next round of the event loop. */
-async function drawn(): Promise<void> {
-  await nextRound();
-}
-
-function followSize(
-  store: ScreenStore,
-  { stdout, clear }: { stdout: OutputStream; clear: () => void },
-): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  const settle = () => {
-    clear();
-    store.update(repaint, { isUrgent: true });
+  readonly #draw = (): void => {
+    try {
+      this.#drawState();
+    } catch (error) {
+      this.#fail(error);
+    }
   };
-  const resize = () => {
-    const size = screenSize(stdout);
-    const mustRepaint = breaksRows(store.read().size, size);
-    store.update((state) => ({ ...state, size }), { isUrgent: true });
+
+  #drawState(): void {
+    const state = this.#store.read();
+    const { finished } = state.view;
+    const { generation, from } = state.painted;
+    if (generation !== this.#drawn.generation) {
+      this.#rows.clear();
+      this.#drawn = { generation, blocks: from };
+    }
+    const { blocks } = this.#drawn;
+    const columns = Math.max(1, state.size.columns - 1);
+    const room = { columns, foldHint: FOLD_HINT, earlier: finished[blocks - 1] };
+    const live = liveRegion(state);
+    const usesColour = !this.#context.environment.forbidsColor;
+    const text = (line: StyledLine) => ansiLine(line, { usesColour });
+    const lines = blocksLines(finished.slice(blocks), room).map(text);
+    this.#rows.draw(lines, live.lines.map(text), live.cursor);
+    this.#drawn.blocks = finished.length;
+  }
+
+  readonly #resize = (): void => {
+    const size = screenSize(this.#context.stdout);
+    const mustRepaint = breaksRows(this.#store.read().size, size);
+    this.#store.update((state) => ({ ...state, size }), { isUrgent: true });
     if (!mustRepaint) return;
-    clearTimeout(timer);
-    timer = setTimeout(settle, RESIZE_MS);
-  };
-  stdout.on("resize", resize);
-  return () => {
-    clearTimeout(timer);
-    stdout.off("resize", resize);
+    clearTimeout(this.#resizing);
+    this.#resizing = setTimeout(() => this.#store.update(repaint, { isUrgent: true }), RESIZE_MS);
   };
 }
 

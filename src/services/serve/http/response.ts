@@ -1,9 +1,14 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { sendWhole } from "../../../lib/http/web-server.js";
 import type { BodyOf, QueryOf, RouteName } from "../wire/routes.js";
 import type { MemoryShare } from "./memory-budget.js";
 import { type RefusedAnswer, refusedAnswer } from "./refusal.js";
 
-/** How much is sent before the client has to have read what was sent earlier. */
+const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
+const bytesHeaders = { "content-type": "application/octet-stream", "cache-control": "no-store" };
+const linesHeaders = { "content-type": "application/x-ndjson", "cache-control": "no-store" };
+
+/** How much is sent at once before the client has to have read what was sent earlier. */
 const PIECE_BYTES = 1024 * 1024;
 
 export interface SentAnswer {
@@ -12,18 +17,21 @@ export interface SentAnswer {
   ended?: Promise<void>;
 }
 
-export function responseOf(status: number, answer: Answer): SentAnswer {
+export function responseOf(status: number, answer: Answer, outgoing: ServerResponse): SentAnswer {
   switch (answer.kind) {
     case "nothing":
-      return { response: new Response(null, { status }) };
+      return { response: sendWhole(outgoing, { status }) };
     case "json":
       if (isLong(answer.value))
-        return { response: piecesResponse(status, encoded(jsonPieces(answer.value))) };
+        return { response: piecesResponse(status, encoded(jsonPieces(answer.value)), jsonHeaders) };
       return {
-        response: wholeResponse(status, "application/json", Buffer.from(JSON.stringify(answer.value))),
+        response: wholeResponse(
+          { status, headers: jsonHeaders, bytes: Buffer.from(JSON.stringify(answer.value)) },
+          outgoing,
+        ),
       };
     case "bytes":
-      return { response: wholeResponse(status, "application/octet-stream", answer.bytes) };
+      return { response: wholeResponse({ status, headers: bytesHeaders, bytes: answer.bytes }, outgoing) };
     case "lines":
       return linesResponse(status, answer.run);
     default:
@@ -47,23 +55,20 @@ export function errorLine(error: unknown): object {
   return { type: "error", ...refusedAnswer(error).body.error };
 }
 
-function wholeResponse(status: number, type: string, bytes: Uint8Array): Response {
-  return piecesResponse(status, piecesOf(bytes), {
-    "content-type": type,
-    "content-length": `${bytes.length}`,
-  });
+function wholeResponse(
+  { status, headers, bytes }: { status: number; headers: Record<string, string>; bytes: Uint8Array },
+  outgoing: ServerResponse,
+): Response {
+  if (bytes.length <= PIECE_BYTES) return sendWhole(outgoing, { status, headers, bytes });
+  return piecesResponse(status, piecesOf(bytes), { ...headers, "content-length": `${bytes.length}` });
 }
 
-/** The headers are those of JSON whose length is not known before it is made. */
 function piecesResponse(
   status: number,
   pieces: Iterable<Uint8Array>,
-  headers: Record<string, string> = { "content-type": "application/json" },
+  headers: Record<string, string>,
 ): Response {
-  return new Response(ReadableStream.from(pieces), {
-    status,
-    headers: { ...headers, "cache-control": "no-store" },
-  });
+  return new Response(ReadableStream.from(pieces), { status, headers });
 }
 
 /** Each line waits until the client has read enough of those before. Once it has gone, they are dropped. */
@@ -74,8 +79,7 @@ function linesResponse(status: number, run: Extract<Answer, { kind: "lines" }>["
   const ended = run((line) => writer.write(Buffer.from(`${JSON.stringify(line)}\n`)).catch(dropped)).finally(
     () => writer.close().catch(dropped),
   );
-  const headers = { "content-type": "application/x-ndjson", "cache-control": "no-store" };
-  return { response: new Response(readable, { status, headers }), ended };
+  return { response: new Response(readable, { status, headers: linesHeaders }), ended };
 }
 
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {

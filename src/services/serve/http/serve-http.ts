@@ -159,7 +159,7 @@ class Answering {
 
   async #answer(
     name: RouteName,
-    { req, env: { incoming } }: Context<Served>,
+    { req, env: { incoming, outgoing } }: Context<Served>,
     { signal, memory }: Pick<Call<RouteName>, "signal" | "memory">,
   ): Promise<SentAnswer> {
     const route: Route = routes[name];
@@ -170,7 +170,7 @@ class Answering {
     // The table of routes says that query and body are what this call takes.
     const call = { client, id: req.param("id") ?? "", query, body, signal, memory } as Call<RouteName>;
     const answer = this.#service.calls[name] as (call: Call<RouteName>) => Promise<Answer>;
-    return responseOf(route.answer.status, await answer(call));
+    return responseOf(route.answer.status, await answer(call), outgoing);
   }
 
   #refuseWhileDraining({ begins }: Route): void {

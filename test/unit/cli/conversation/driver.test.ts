@@ -39,7 +39,6 @@ function open({ stops = true } = {}) {
     history,
     actions,
     screen: {
-      clear: () => undefined,
       suspend: async () => {
         suspensions++;
       },

@@ -28,6 +28,7 @@ function context(input: InputStream, signal = new AbortController().signal): Cli
     interruption: () => null,
     suspend: () => undefined,
     drainFirst: () => ({ [Symbol.dispose]: () => undefined }),
+    onExit: () => ({ [Symbol.dispose]: () => undefined }),
     interrupt: () => undefined,
     setExitStatus: () => undefined,
     said: () => String(stderr.read() ?? ""),

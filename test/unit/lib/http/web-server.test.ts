@@ -1,10 +1,18 @@
 import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import type { Hono } from "hono";
 import { expect, it, vi } from "vitest";
 import { listenOnLoopback } from "../../../../src/lib/http/loopback.js";
-import { closeOf, endOf, openApp, openWebServer, type Served } from "../../../../src/lib/http/web-server.js";
+import {
+  closeOf,
+  endOf,
+  openApp,
+  openWebServer,
+  type Served,
+  sendWhole,
+} from "../../../../src/lib/http/web-server.js";
 
 const MIB = 1024 * 1024;
 
@@ -69,7 +77,13 @@ it("disconnects a client that does not read its answer, and ends the answer", as
   socket.destroy();
 });
 
-it("gives up a client that leaves only the end of its answer unread", async () => {
+it.each([
+  ["as a stream", () => new Response(Buffer.alloc(32 * MIB))],
+  [
+    "at once",
+    (outgoing: ServerResponse) => sendWhole(outgoing, { status: 200, bytes: Buffer.alloc(32 * MIB) }),
+  ],
+])("gives up a client that leaves only the end of its answer unread, which is sent %s", async (_, answer) => {
   let isOver = false;
   await using served = await serve(
     (app) =>
@@ -77,7 +91,7 @@ it("gives up a client that leaves only the end of its answer unread", async () =
         env.outgoing.once("close", () => {
           isOver = true;
         });
-        return new Response(Buffer.alloc(32 * MIB));
+        return answer(env.outgoing);
       }),
     50,
   );
