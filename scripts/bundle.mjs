@@ -51,7 +51,7 @@ const groups = [
   // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
-    test: /\/src\/(?:sandbox\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
+    test: /\/src\/(?:sandbox\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/|ssh-agent)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.

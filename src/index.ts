@@ -22,6 +22,7 @@ export type {
   CommandResult,
   DiffOptions,
   DirectoryEntry,
+  DockerClient,
   EgressAttempt,
   EgressListener,
   EgressSettings,

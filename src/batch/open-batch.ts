@@ -29,7 +29,7 @@ export async function openBatch(options: RunBatchOptions): Promise<RunBatchResul
   const { isOffline, imageAliases: aliases } = options;
   const images = openTaskImages({ engine, isOffline, aliases, brigHome: environment.brigHome });
   const wanted = wantedImages(tasks);
-  await refuseUnbuildable(wanted, engine.arch);
+  await refuseUnbuildable(wanted, engine);
   await images.requireLocal(wanted.map(({ image }) => image));
   const { outcome, summary } = await runTasks({
     ...agentOf(options.agent),

@@ -1,7 +1,7 @@
 import { BrigError } from "../errors.js";
 import { currentDirectory } from "../lib/current-directory.js";
 import { type Environment, readEnvironment } from "../lib/env.js";
-import { connectEngine } from "./docker/connect.js";
+import { connectEngine, connectThrough } from "./docker/connect.js";
 import type { Engine, EngineConnection } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
@@ -26,8 +26,7 @@ export async function createSandbox(
   given.signal?.throwIfAborted();
   const options = await withCheckedLimits(given);
   const { toolboxVolume, resolve, environment = readEnvironment() } = surroundings;
-  const connecting =
-    options.engine === undefined ? connectEngine({ env: environment }) : engineOf(options.engine);
+  const connecting = connected(options, environment);
   // A failure is reported where the engine is needed, which a snapshot has to be read for first.
   connecting.catch(() => undefined);
   const start = { ...options, engine: connecting, toolboxVolume, resolve };
@@ -65,6 +64,16 @@ async function openFrom(
     return await resolveSettings({ ...options, workspace, workspaceKind: "overlay", environment });
   };
   return await openFromSnapshot(settings, { id, at: options.at, brigHome: environment.brigHome, start });
+}
+
+async function connected({ engine, docker }: SandboxOptions, env: Environment): Promise<Engine> {
+  if (engine !== undefined && docker !== undefined)
+    throw new BrigError("the options engine and docker both name an engine", {
+      code: "usage.invalid",
+      hint: "pass one of them",
+    });
+  if (docker !== undefined) return await connectThrough(docker);
+  return await (engine === undefined ? connectEngine({ env }) : engineOf(engine));
 }
 
 /** Anything with an `endpoint` fits the public type; only what brig itself connected to can start containers. */

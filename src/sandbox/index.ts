@@ -26,6 +26,7 @@ export type {
 export { INITIAL_CREDIT } from "./channel/protocol.js";
 export { connectAndOpen } from "./connect-and-open.js";
 export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
+export { compareVersions } from "./docker/api-version.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
 export { readTar, streamTar } from "./docker/calls/tar.js";
 export { connectEngine } from "./docker/connect.js";
@@ -34,6 +35,7 @@ export { check } from "./docker/diagnosis/check.js";
 export { diagnose } from "./docker/diagnosis/diagnose.js";
 export { FULL_DISK_BYTES } from "./docker/disk/full-disk.js";
 export { freeSpace, isThisMachine, readMeminfo } from "./docker/disk/this-machine.js";
+export type { DockerClient } from "./docker/dockerode.js";
 export { isDefiniteFailure } from "./docker/engine-failure.js";
 export { probeEngine } from "./docker/engine-probe.js";
 export type {

@@ -31,6 +31,7 @@ const poolOptionNames: OptionNames<PoolOptions> = {
   leaseSeconds: true,
   env: true,
   engine: true,
+  docker: true,
   maxStartsAtOnce: true,
   onWarning: true,
   size: true,
@@ -286,6 +287,7 @@ export interface PoolOptions
     | "leaseSeconds"
     | "env"
     | "engine"
+    | "docker"
     | "maxStartsAtOnce"
     | "onWarning"
   > {

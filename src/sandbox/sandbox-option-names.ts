@@ -40,6 +40,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   leaseSeconds: true,
   keep: true,
   env: true,
+  docker: true,
   engine: true,
   signal: true,
   maxStartsAtOnce: true,

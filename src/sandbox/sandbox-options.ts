@@ -1,5 +1,6 @@
 import type { BrigError } from "../errors.js";
 import type { Snapshot } from "./changes/workspace-change.js";
+import type { DockerClient } from "./docker/dockerode.js";
 import type { EngineConnection } from "./docker/engine-types.js";
 import type { EgressAttempt } from "./egress/attempt.js";
 import type { EgressSettings } from "./policy/egress-schema.js";
@@ -93,6 +94,11 @@ export interface SandboxOptions {
   env?: Readonly<Record<string, string>> | undefined;
   /** The `engine` of another sandbox, to share its connection. Default: the engine that `brig doctor` reports. */
   engine?: EngineConnection | Promise<EngineConnection> | undefined;
+  /**
+   * Your own client of the engine, a `Docker` of the package dockerode: everything that brig asks of the engine goes through
+   * it. Not together with `engine`.
+   */
+  docker?: DockerClient | undefined;
   /** Aborting cancels the start and removes what it has created. */
   signal?: AbortSignal | undefined;
   /**

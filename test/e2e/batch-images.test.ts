@@ -45,9 +45,9 @@ it("brig batch looks at all images before anything runs, under their other names
     /^(1 image|[0-9]+ images) of tasks stay; those that nobody needs are removed by: brig image prune --tasks$/m,
   );
 
-  await writeFile(dockerfile, `${original}RUN <<EOF\ntrue\nEOF\n`);
+  await writeFile(dockerfile, `${original}ADD --checksum=sha256:1 https://a.org/b /b\n`);
   const refused = await run(...args, ...alias);
-  expect(refused.stderr).toContain("brig/python-bug: Dockerfile:5: a heredoc in RUN needs BuildKit");
+  expect(refused.stderr).toContain("brig/python-bug: Dockerfile:5: ADD --checksum needs Docker 23 or newer");
   expect(refused.exitCode).not.toBe(0);
   expect(await readdir(path)).not.toContain("out");
 });

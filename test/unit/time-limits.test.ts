@@ -15,6 +15,7 @@ import { beforeAbort } from "../../src/lib/time/before-abort.js";
 import { openClient } from "../../src/sandbox/docker/client.js";
 import type { Endpoint } from "../../src/sandbox/docker/endpoint.js";
 import { openEngine } from "../../src/sandbox/docker/engine.js";
+import { openModem } from "../../src/sandbox/docker/modem.js";
 import { fileChunks } from "../../src/tools/files/read-file/file-chunks.js";
 import { ImageResizer } from "../../src/tools/picture/image-resizer.js";
 import { keepChatGptLogin, settingsOf } from "../support/chatgpt-login.js";
@@ -63,12 +64,15 @@ async function silentEngine({ greets }: { greets: boolean }): Promise<Endpoint> 
 describe("a limit ends its wait, although garbage is collected meanwhile:", () => {
   it("the engine's greeting", async () => {
     const endpoint = await silentEngine({ greets: false });
-    const greeting = whileCollecting(() => openClient(endpoint, { limitMs: 300 }));
+    const modem = await openModem(endpoint);
+    const greeting = whileCollecting(() => openClient(modem, { limitMs: 300 }));
     await expect(greeting).rejects.toMatchObject({ code: "engine.unreachable" });
   });
 
   it("a call to the engine", async () => {
-    const client = await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 });
+    const client = await openClient(await openModem(await silentEngine({ greets: true })), {
+      limitMs: 10_000,
+    });
     const call = whileCollecting(() =>
       client.call("ask", (api, limit) => api.json({ method: "GET", path: "/info" }, limit), { limitMs: 300 }),
     );
@@ -86,7 +90,7 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
 
   it("a call to the engine that its caller limits", async () => {
     const engine = await openEngine(
-      await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 }),
+      await openClient(await openModem(await silentEngine({ greets: true })), { limitMs: 10_000 }),
     );
     const pull = whileCollecting(() => engine.pullImage("any", { signal: AbortSignal.timeout(300) }));
     await expect(pull).rejects.toMatchObject({ name: "TimeoutError" });

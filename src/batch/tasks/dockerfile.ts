@@ -1,14 +1,14 @@
 export interface Dockerfile {
   /** Uses of images that it does not build itself, in order; an image may occur several times. */
   bases: readonly BaseUse[];
-  /** Features that only BuildKit has: with the classic builder they fail. */
+  /** Features that only BuildKit has: with the classic builder they fail. Some are too new for the BuildKit of Docker 20.10. */
   buildKitFeatures: readonly BuildKitFeature[];
   platforms: readonly PlatformUse[];
   /** Arguments about the platform that it declares without a value. Only BuildKit gives them one by itself. */
   platformArguments: readonly string[];
 }
 
-/** A `FROM`, or a `COPY --from`, of an image. */
+/** A `FROM`, a `COPY --from` or a `RUN --mount` of an image. */
 export interface BaseUse {
   /** Reference of the image, with variables replaced. */
   reference: string;
@@ -44,26 +44,35 @@ export function replaceBases(
   replacementOf: (reference: string) => string,
 ): string {
   const lines = text.split("\n");
+  const changed = new Map<Instruction, string>();
   for (const { reference, instruction } of bases) {
     const replacement = replacementOf(reference);
-    if (replacement === reference && !variablePlatform.test(instruction.text)) continue;
-    const { firstLine, lastLine } = instruction;
-    const changed =
-      instruction.name === "FROM"
-        ? `FROM ${replaceImage(instruction.text, replacement)}`
-        : `${instruction.name} ${instruction.text.replace(copySource, () => `--from=${replacement}`)}`;
-    lines.splice(firstLine, lastLine - firstLine + 1, changed, ...emptyLines(lastLine - firstLine));
+    const given = changed.get(instruction) ?? instruction.text;
+    if (replacement === reference && !variablePlatform.test(given)) continue;
+    const { name } = instruction;
+    if (name === "FROM") changed.set(instruction, replaceImage(given, replacement));
+    else {
+      const options = optionsOf({ name, text: given });
+      const inOption = (option: string, flag: string, from: string) =>
+        from === reference ? flag + replacement : option;
+      const rest = given.slice(options.length);
+      changed.set(instruction, options.replaceAll(sourceImage, inOption) + rest);
+    }
+  }
+  for (const [{ name, firstLine, headLine, heredocs }, rest] of changed) {
+    const padding = emptyLines(headLine - firstLine);
+    const line = `${name} ${rest}`;
+    // A heredoc begins right below its instruction.
+    const written = heredocs.length > 0 ? [...padding, line] : [line, ...padding];
+    lines.splice(firstLine, headLine - firstLine + 1, ...written);
   }
   return lines.join("\n");
 }
 
 const variablePlatform = /(?<!\S)--platform=\S*\$\S*\s*/i;
 
-const copySource = /(?<!\S)--from=\S+/i;
-
-function emptyLines(count: number): string[] {
-  return Array.from({ length: count }, () => "");
-}
+/** In `--from=IMAGE` and `--mount=type=bind,from=IMAGE,target=/x`. */
+const sourceImage = /((?<!\S)--(?:from=|mount=(?:[^\s,]*,)*?from=))([^\s,]+)/gi;
 
 function replaceImage(text: string, replacement: string): string {
   const words = text.replace(variablePlatform, "").split(/\s+/);
@@ -81,11 +90,16 @@ function findBases(
   for (const instruction of instructions) {
     const { name, text } = instruction;
     if (name === "ARG" && stages.size === 0) declare(text, { variables, buildArgs });
-    const written = name === "FROM" ? imageOf(text) : name === "COPY" ? copiedFrom(text) : null;
-    if (written === null) continue;
-    const reference = name === "FROM" ? expandVariables(written, variables) : written;
-    const isStage = stages.has(reference.toLowerCase()) || (name === "COPY" && /^\d+$/.test(reference));
-    if (!isStage && reference !== "scratch" && reference !== "") bases.push({ reference, instruction });
+    const written =
+      name === "FROM"
+        ? [expandVariables(imageOf(text), variables)]
+        : takesFiles.test(name)
+          ? sourcesOf(instruction)
+          : [];
+    for (const reference of written) {
+      const isStage = stages.has(reference.toLowerCase()) || (name !== "FROM" && /^\d+$/.test(reference));
+      if (!isStage && reference !== "scratch" && reference !== "") bases.push({ reference, instruction });
+    }
     if (name === "FROM") stages.add(stageName(text) ?? `stage ${stages.size}`);
   }
   return bases;
@@ -141,12 +155,19 @@ function stageName(text: string): string | null {
   return /\sas\s+(\S+)\s*$/i.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
-function copiedFrom(text: string): string | null {
-  return copySource.exec(text)?.[0].slice("--from=".length) ?? null;
+const takesFiles = /^(?:COPY|RUN)$/;
+
+/** The part that can name images and stages; the rest of a RUN is the shell's. */
+function optionsOf({ name, text }: Pick<Instruction, "name" | "text">): string {
+  return name === "RUN" ? (/^(?:--\S+\s*)*/.exec(text)?.[0] ?? "") : text;
+}
+
+function sourcesOf(instruction: Instruction): string[] {
+  return [...optionsOf(instruction).matchAll(sourceImage)].map(([, , from = ""]) => from);
 }
 
 /** One instruction of a Dockerfile. */
-interface Instruction {
+export interface Instruction {
   /** Name in capital letters: "FROM". */
   name: string;
   /** The rest, with continued lines joined. */
@@ -154,11 +175,26 @@ interface Instruction {
   /** Numbers of its first and its last line, from 0; a heredoc belongs to it. */
   firstLine: number;
   lastLine: number;
-  hasHeredoc: boolean;
+  /** The number of the last line above its heredocs. */
+  headLine: number;
+  heredocs: readonly Heredoc[];
+}
+
+/** Lines below an instruction that are an argument of it. */
+export interface Heredoc {
+  /** As it is written in the instruction: `<<-"EOF"`. */
+  word: string;
+  /** The line that ends it, and its name as a file: `EOF`. */
+  name: string;
+  /** The lines as they are, and without the tabs that `<<-` leaves out. */
+  raw: string;
+  content: string;
+  /** Whether variables in it are not replaced. */
+  isQuoted: boolean;
 }
 
 /** Splits a Dockerfile into its instructions. Comments, empty lines and the contents of heredocs are left out. */
-function readInstructions(lines: readonly string[]): Instruction[] {
+export function readInstructions(lines: readonly string[]): Instruction[] {
   const continuation = escapeOf(lines);
   const instructions: Instruction[] = [];
   for (let at = 0; at < lines.length; ) {
@@ -191,13 +227,14 @@ function readInstruction(lines: readonly string[], firstLine: number, continuati
   const whole = parts.join("").trim();
   const [name = ""] = whole.split(/\s/, 1);
   const text = whole.slice(name.length).trim();
-  const heredocEnd = endOfHeredocs(lines, lastLine, text);
+  const { heredocs, end } = readHeredocs(lines, lastLine, text);
   return {
     name: name.toUpperCase(),
     text,
     firstLine,
-    lastLine: heredocEnd ?? lastLine,
-    hasHeredoc: heredocEnd !== null,
+    lastLine: end,
+    headLine: lastLine,
+    heredocs,
   };
 }
 
@@ -217,21 +254,30 @@ function escapeOf(lines: readonly string[]): string {
 
 const heredoc = /^\d*<<(-?)(["']?)([A-Za-z_][\w.]*)\2$/;
 
-/** The line that ends the last heredoc, or null if there is none. */
-function endOfHeredocs(lines: readonly string[], lastLine: number, text: string): number | null {
-  let end: number | null = null;
+/** The heredocs of an instruction, and the last line of it. */
+function readHeredocs(lines: readonly string[], lastLine: number, text: string) {
+  let end = lastLine;
+  const heredocs: Heredoc[] = [];
   for (const word of text.split(/\s+/)) {
-    const [, dash, , delimiter] = heredoc.exec(word) ?? [];
-    if (delimiter === undefined) continue;
-    const from: number = (end ?? lastLine) + 1;
-    const found = lines.findIndex(
-      (line, index) =>
-        index >= from && (dash === "" ? line : line.replace(/^\t+/, "")).replace(/\r$/, "") === delimiter,
-    );
+    const [, dash = "", quote, name] = heredoc.exec(word) ?? [];
+    if (name === undefined) continue;
+    const from = end + 1;
+    const plain = (line: string) => (dash === "" ? line : line.replace(/^\t+/, ""));
+    const found = lines.findIndex((line, index) => index >= from && plain(line).replace(/\r$/, "") === name);
     if (found === -1) break;
+    const inside = lines.slice(from, found);
+    const joined = (all: readonly string[]) => all.map((line) => `${line}\n`).join("");
+    heredocs.push({
+      ...{ word, name, isQuoted: quote !== "" },
+      ...{ raw: joined(inside), content: joined(inside.map(plain)) },
+    });
     end = found;
   }
-  return end;
+  return { heredocs, end };
+}
+
+export function emptyLines(count: number): string[] {
+  return Array.from({ length: count }, () => "");
 }
 
 /** Arguments that BuildKit defines in every Dockerfile. */
@@ -295,12 +341,21 @@ export interface BuildKitFeature {
   /** Number of the line, from 1. */
   line: number;
   name: string;
+  /** Whether the BuildKit of Docker 20.10 lacks it, and brig cannot say the same otherwise. */
+  isRecent: boolean;
 }
 
-const flags: Readonly<Record<string, RegExp>> = {
-  RUN: /^--(?:mount|network|security|device)\b/,
-  COPY: /^--(?:link|chmod|parents|exclude)\b/,
-  ADD: /^--(?:link|chmod|checksum|keep-git-dir|exclude|unpack)\b/,
+/** Those of Docker 20.10, and those that are left out for it. */
+const earlyFlags: Readonly<Record<string, RegExp>> = {
+  RUN: /^--(?:mount|network)\b/,
+  COPY: /^--(?:link|chmod)\b/,
+  ADD: /^--(?:link|chmod)\b/,
+};
+
+const recentFlags: Readonly<Record<string, RegExp>> = {
+  RUN: /^--(?:security|device)\b/,
+  COPY: /^--(?:parents|exclude)\b/,
+  ADD: /^--(?:checksum|keep-git-dir|exclude|unpack)\b/,
   HEALTHCHECK: /^--start-interval\b/,
 };
 
@@ -310,21 +365,30 @@ const patternInVariable = /(?<!\\)\$\{\w+(?:#|%|\/)/;
 const gitSource = /^(?:git@|git:\/\/|https?:\/\/\S+\.git(?:#|$))/;
 
 /** Parts of an instruction that the engine's classic builder refuses, or misunderstands. */
-function buildKitFeaturesOf({ name, text, hasHeredoc, firstLine }: Instruction): BuildKitFeature[] {
+function buildKitFeaturesOf({ name, text, heredocs, firstLine }: Instruction): BuildKitFeature[] {
   const words = text.split(/\s+/);
   const firstOther = words.findIndex((word) => !word.startsWith("--"));
   const ownFlags = words.slice(0, firstOther === -1 ? words.length : firstOther);
-  const names = [
-    ...ownFlags
+  const named = (flags: Readonly<Record<string, RegExp>>) =>
+    ownFlags
       .filter((word) => flags[name]?.test(word) ?? false)
-      .map((word) => `${name} ${word.replace(/=.*/, "")}`),
-    ...(hasHeredoc ? [`a heredoc in ${name}`] : []),
+      .map((word) => `${name} ${word.replace(/=.*/, "")}`);
+  const hasVariables =
+    name !== "RUN" && heredocs.some(({ isQuoted, content }) => !isQuoted && content.includes("$"));
+  const recent = [
+    ...named(recentFlags),
+    ...(hasVariables ? [`a variable in a heredoc in ${name}`] : []),
     ...(replacesVariables.test(name) && patternInVariable.test(text)
       ? [`a pattern in \${…} in ${name}`]
       : []),
     ...(name === "ADD" && words.some((word) => gitSource.test(word)) ? ["a git repository in ADD"] : []),
   ];
-  return names.map((one) => ({ line: firstLine + 1, name: one }));
+  const early = [
+    ...named(earlyFlags),
+    ...(heredocs.length > 0 && !hasVariables ? [`a heredoc in ${name}`] : []),
+  ];
+  const feature = (isRecent: boolean) => (one: string) => ({ line: firstLine + 1, name: one, isRecent });
+  return [...early.map(feature(false)), ...recent.map(feature(true))];
 }
 
 /** A Dockerfile with another instruction below each `FROM`. */

@@ -4,6 +4,8 @@ export interface BuildOptions {
   dockerfile?: string;
   buildArgs?: Record<string, string>;
   labels?: Record<string, string>;
+  /** Whether BuildKit builds it. Podman has one builder, and takes no notice. Default: the classic builder. */
+  usesBuildKit?: boolean;
   /** Whether its commands have a network. Default: true. */
   hasNetwork?: boolean;
   /** Called with each line of the engine's progress. */

@@ -12,9 +12,9 @@ import {
 } from "../../lib/json/json-shape.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { agreeOnApi, newestApi, oldestApi } from "./api-version.js";
-import type { Endpoint } from "./endpoint.js";
 import { asRefusal, engineFailure } from "./engine-failure.js";
 import type { EngineInfo } from "./engine-types.js";
+import type { Modem } from "./modem.js";
 import { openTransport, type Transport } from "./transport.js";
 
 /** A stuck engine must not block brig. On a loaded machine creating a container takes many seconds. */
@@ -68,14 +68,14 @@ type Call<T> = (transport: Transport, signal: AbortSignal) => Promise<T>;
  * to save the time of a second request. Errors: `engine.unreachable`, `engine.too-old`.
  */
 export async function openClient(
-  endpoint: Endpoint,
+  modem: Modem,
   { asksEarly = false, ...options }: { limitMs: number; asksEarly?: boolean | undefined },
 ): Promise<Client> {
-  const { address } = endpoint;
-  const callNewest = caller(openTransport(endpoint, { apiVersion: newestApi }), address);
+  const { address } = modem;
+  const callNewest = caller(openTransport(modem, { apiVersion: newestApi }), address);
   const earlyInfo = asksEarly ? askAboutItself(callNewest, options) : null;
   earlyInfo?.catch(() => undefined);
-  const version = await caller(openTransport(endpoint), address)(
+  const version = await caller(openTransport(modem), address)(
     "ask the container engine for its version",
     async (transport, signal) =>
       read(versionReply, await transport.json({ method: "GET", path: "/version" }, signal)),
@@ -89,7 +89,7 @@ export async function openClient(
     product: version.Components?.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
     apiVersion,
     earlyInfo,
-    call: apiVersion === newestApi ? callNewest : caller(openTransport(endpoint, { apiVersion }), address),
+    call: apiVersion === newestApi ? callNewest : caller(openTransport(modem, { apiVersion }), address),
   };
 }
 

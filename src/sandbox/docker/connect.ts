@@ -4,10 +4,12 @@ import type { Environment } from "../../lib/env.js";
 import { type Client, openClient } from "./client.js";
 import { engineCommand, readSystem } from "./diagnosis/system.js";
 import { type Candidate, type EngineSource, engineSources } from "./discovery.js";
+import { type DockerClient, modemOf } from "./dockerode.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
 import { openEngine } from "./engine.js";
-import { hintOnDescriptors, reason } from "./engine-failure.js";
+import { hintOnConnection, reason } from "./engine-failure.js";
 import type { Engine } from "./engine-types.js";
+import { openModem } from "./modem.js";
 
 /** To say which version they are, Docker and Podman run the programs they need, which takes Podman more than 10 s on a busy machine. */
 const connectLimitMs = 30_000;
@@ -38,6 +40,11 @@ export async function connectEngine(options: ConnectOptions): Promise<Engine> {
   throw await noEngineAnswers(tried);
 }
 
+/** Connects through a program's own client of dockerode. Errors: as `connectEngine`, and `usage.invalid`. */
+export async function connectThrough(docker: DockerClient): Promise<Engine> {
+  return await openEngine(await openClient(await modemOf(docker), { limitMs: connectLimitMs }));
+}
+
 /** The addresses where an engine may listen, best first. */
 export async function* engineCandidates({
   env,
@@ -59,7 +66,10 @@ async function tryToConnect(
 ): Promise<Attempt | { kind: "answered"; client: Client }> {
   try {
     requireSocket(candidate.endpoint);
-    const client = await openClient(candidate.endpoint, { limitMs: connectLimitMs, asksEarly });
+    const client = await openClient(await openModem(candidate.endpoint), {
+      limitMs: connectLimitMs,
+      asksEarly,
+    });
     return { kind: "answered", client };
   } catch (error) {
     if (isBrigError(error) && error.code !== "engine.unreachable") throw error;
@@ -82,7 +92,7 @@ async function noEngineAnswers(tried: Attempt[]): Promise<BrigError> {
   );
   return new BrigError(["no container engine answers; tried", ...list].join("\n  "), {
     code: "engine.unreachable",
-    hint: hintOnDescriptors(causes) ?? engineCommand(await readSystem(), causes),
+    hint: hintOnConnection(causes) ?? engineCommand(await readSystem(), causes),
     cause: causes[0],
   });
 }
@@ -92,7 +102,7 @@ function chosenEngineSilent({ candidate, why, cause }: Attempt): BrigError {
     `the container engine at ${candidate.endpoint.address}, named by ${candidate.origin}, does not answer: ${why}`,
     {
       code: "engine.unreachable",
-      hint: hintOnDescriptors([cause]) ?? `start that engine, or change ${candidate.origin}`,
+      hint: hintOnConnection([cause]) ?? `start that engine, or change ${candidate.origin}`,
       cause,
     },
   );

@@ -4,7 +4,18 @@ import { BrigError } from "../../errors.js";
 /** The place where an engine listens. `address` is the usual spelling, e.g. `unix:///var/run/docker.sock`. */
 export type Endpoint =
   | { kind: "unix"; address: string; socketPath: string }
-  | { kind: "tcp"; address: string; host: string; port: number; tls: TlsFiles | null };
+  | { kind: "tcp"; address: string; host: string; port: number; tls: TlsFiles | null }
+  | SshEndpoint;
+
+/** Null for what the configuration of ssh decides, and for the engine's usual socket. */
+export interface SshEndpoint {
+  kind: "ssh";
+  address: string;
+  host: string;
+  user: string | null;
+  port: number | null;
+  socketPath: string | null;
+}
 
 interface TlsFiles {
   ca: Buffer;
@@ -25,7 +36,7 @@ export async function parseEndpoint(
   options: { tlsDir?: string | undefined } = {},
 ): Promise<Endpoint> {
   if (address.startsWith("unix://")) return parseUnix(address);
-  if (address.startsWith("ssh://")) throw refuseSsh(address);
+  if (address.startsWith("ssh://")) return parseSsh(address);
   return await parseTcp(address, options.tlsDir);
 }
 
@@ -74,18 +85,30 @@ async function readTls(dir: string | undefined, address: string): Promise<TlsFil
   }
 }
 
-function refuseSsh(address: string): BrigError {
-  return new BrigError(`brig cannot connect to an engine over ssh (${address})`, {
-    code: "config.invalid",
-    hint:
-      "forward its socket: ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " +
-      `${address.slice("ssh://".length)} & DOCKER_HOST=unix:///tmp/engine.sock`,
-  });
+/** The parts go to a program and to a shell on the other machine, so they may only be what they say they are. */
+function parseSsh(address: string): Endpoint {
+  const [, user, name = "", port, path = ""] =
+    /^ssh:\/\/(?:([\w.][\w.+@-]*)@)?(\w[\w.-]*|\[[0-9a-f:.]+(?:%\w+)?\])(?::(\d{1,5}))?(\/[\w./+-]*)?$/i.exec(
+      address,
+    ) ?? [];
+  if (name === "" || Number(port ?? 22) > 65535)
+    throw new BrigError(`${JSON.stringify(address)} is not a valid address of a container engine`, {
+      code: "config.invalid",
+      hint: "write ssh://user@host, ssh://host:port, or ssh://host/path/to/docker.sock; ssh takes no password in an address",
+    });
+  return {
+    kind: "ssh",
+    address,
+    host: name.replace(/^\[|\]$/g, ""),
+    user: user ?? null,
+    port: port === undefined ? null : Number(port),
+    socketPath: path === "" || path === "/" ? null : path,
+  };
 }
 
 function invalidAddress(address: string): BrigError {
   return new BrigError(`${JSON.stringify(address)} is not a valid address of a container engine`, {
     code: "config.invalid",
-    hint: "write unix:///path/to/docker.sock or tcp://host:2375",
+    hint: "write unix:///path/to/docker.sock, tcp://host:2375 or ssh://user@host",
   });
 }

@@ -118,14 +118,26 @@ function unreachable(cause: unknown, context: { doing: string; address: string }
     `cannot ${context.doing}: the container engine at ${context.address} does not answer (${reason(cause)})`,
     {
       code: "engine.unreachable",
-      hint: hintOnDescriptors([cause]) ?? "check that it is running; try: brig doctor",
+      hint: hintOnConnection([cause]) ?? "check that it is running; try: brig doctor",
       cause,
     },
   );
 }
 
+/** There is no connection to the engine, for a reason of its own kind. */
+export class UnusableConnection extends Error {
+  readonly hint: string;
+
+  constructor(message: string, { hint, cause }: { hint: string; cause?: unknown }) {
+    super(message, { cause });
+    this.hint = hint;
+  }
+}
+
 /** Advice for the case that brig could not open a connection at all, so that no engine is to blame; null in other cases. */
-export function hintOnDescriptors(causes: readonly unknown[]): string | null {
+export function hintOnConnection(causes: readonly unknown[]): string | null {
+  const unusable = causes.find((cause) => cause instanceof UnusableConnection);
+  if (unusable !== undefined) return unusable.hint;
   const lacks = causes.some((cause) => ["EMFILE", "ENFILE"].includes(errnoOf(cause) ?? ""));
   return lacks ? "allow more open files, for example with: ulimit -n 4096" : null;
 }

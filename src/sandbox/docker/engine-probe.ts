@@ -1,14 +1,13 @@
-import { request as openHttp } from "node:http";
 import type { Environment } from "../../lib/env.js";
 import { anything, nullish, object, readOrNull, record } from "../../lib/json/json-shape.js";
-import { parseJson } from "../../lib/json/parse-json.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { checkImageName } from "./calls/image-name.js";
+import { nullIfMissing } from "./client.js";
 import { engineCandidates } from "./connect.js";
 import type { Endpoint } from "./endpoint.js";
-import { readAtMost } from "./transport.js";
-
-const MAX_BYTES = 4 * 1024 * 1024;
+import { asRefusal } from "./engine-failure.js";
+import { openModem } from "./modem.js";
+import { openTransport } from "./transport.js";
 
 export interface ProbeOptions {
   env: Environment;
@@ -23,7 +22,7 @@ export type EngineProbe =
   | { kind: "answered"; hasImage: boolean; runtimes: string[] }
   /** No engine answers at any address. */
   | { kind: "silent" }
-  /** Not known: the engine uses TLS, took too long or sent an unusable answer. */
+  /** Not known: the engine is reached by TLS or ssh, took too long or sent an unusable answer. */
   | { kind: "unclear" };
 
 /**
@@ -45,40 +44,29 @@ async function probeAt(
   { image, needsRuntimes }: ProbeOptions,
   signal: AbortSignal,
 ): Promise<EngineProbe> {
-  if (endpoint.kind === "tcp" && endpoint.tls !== null) return { kind: "unclear" };
+  if (endpoint.kind === "ssh" || (endpoint.kind === "tcp" && endpoint.tls !== null))
+    return { kind: "unclear" };
   try {
-    const [{ status }, info] = await Promise.all([
-      ask(endpoint, `/images/${image}/json`, signal),
-      needsRuntimes ? ask(endpoint, "/info", signal) : null,
+    const engine = openTransport(await openModem(endpoint));
+    const [found, info] = await Promise.all([
+      nullIfMissing(engine.json({ method: "GET", path: `/images/${image}/json` }, signal)),
+      needsRuntimes ? engine.json({ method: "GET", path: "/info" }, signal).catch(nullIfAnswered) : null,
     ]);
-    if (status !== 200 && status !== 404) return { kind: "unclear" };
-    const known = readOrNull(infoReply, parseJson(info?.body ?? ""));
-    const runtimes = Object.keys(known?.Runtimes ?? {});
-    return { kind: "answered", hasImage: status === 200, runtimes };
-  } catch {
-    return { kind: signal.aborted ? "unclear" : "silent" };
+    const runtimes = Object.keys(readOrNull(infoReply, info)?.Runtimes ?? {});
+    return { kind: "answered", hasImage: found !== null, runtimes };
+  } catch (error) {
+    return { kind: isAnswer(error) || signal.aborted ? "unclear" : "silent" };
   }
 }
 
-const infoReply = object({ Runtimes: nullish(record(anything)) });
-
-function ask(
-  endpoint: Endpoint,
-  path: string,
-  signal: AbortSignal,
-): Promise<{ status: number; body: string }> {
-  const address =
-    endpoint.kind === "unix"
-      ? { socketPath: endpoint.socketPath }
-      : { host: endpoint.host, port: endpoint.port };
-  return new Promise((resolve, reject) => {
-    const request = openHttp({ ...address, path, agent: false, signal });
-    request.on("response", (answer) => {
-      const settle = (body: Buffer | null) =>
-        resolve({ status: answer.statusCode ?? 0, body: body?.toString("utf8") ?? "" });
-      readAtMost(answer, MAX_BYTES).then(settle, reject);
-    });
-    request.on("error", reject);
-    request.end();
-  });
+/** Whether there is an engine that answers, although not as it should. */
+function isAnswer(error: unknown): boolean {
+  return asRefusal(error) !== null || error instanceof SyntaxError;
 }
+
+function nullIfAnswered(error: unknown): null {
+  if (isAnswer(error)) return null;
+  throw error;
+}
+
+const infoReply = object({ Runtimes: nullish(record(anything)) });

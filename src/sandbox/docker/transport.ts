@@ -1,8 +1,8 @@
-import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import { type IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex, Readable } from "node:stream";
-import type { Endpoint } from "./endpoint.js";
 import { RefusedRequest } from "./engine-failure.js";
-import { SharedBufferAgent, shareBufferOf } from "./shared-buffer-agent.js";
+import type { Modem } from "./modem.js";
+import { shareBufferOf } from "./shared-buffer-agent.js";
 
 /** Field names of `query` and `body` are the Engine API's own. */
 interface ApiRequest {
@@ -21,7 +21,7 @@ interface ApiRequest {
 export interface Transport {
   json(request: ApiRequest, signal: AbortSignal): Promise<unknown>;
   /** Resolves with the headers of the reply, whose names are in lower case. */
-  headers(request: ApiRequest, signal: AbortSignal): Promise<http.IncomingHttpHeaders>;
+  headers(request: ApiRequest, signal: AbortSignal): Promise<IncomingHttpHeaders>;
   /** Resolves while the body of the reply is still arriving. */
   stream(request: ApiRequest, signal: AbortSignal): Promise<Readable>;
   /**
@@ -36,20 +36,25 @@ export interface Transport {
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
 
 export function openTransport(
-  endpoint: Endpoint,
+  modem: Modem,
   { apiVersion }: { apiVersion?: string | undefined } = {},
 ): Transport {
-  const open = opener(endpoint, apiVersion === undefined ? "" : `/v${apiVersion}`);
-  const accepted = async (request: ApiRequest, signal: AbortSignal) => {
-    const answer = await answered(open, request, signal);
-    if (isSuccess(answer)) return answer;
+  const ask = async (request: ApiRequest, signal: AbortSignal, { hijack = false } = {}) => {
+    const answer = await dialled(modem, { version: apiVersion, hijack, ...request }, signal);
+    if (!(answer instanceof IncomingMessage)) return answer;
+    answer.once(
+      "close",
+      breakOffAt(signal, (reason) => answer.destroy(reason)),
+    );
+    if (isSuccess(answer) && !hijack) return answer;
     throw new RefusedRequest(answer.statusCode ?? 0, await readWhole(answer, signal));
   };
-  const stream: Transport["stream"] = accepted;
+  const stream = async (request: ApiRequest, signal: AbortSignal) =>
+    (await ask(request, signal)) as IncomingMessage;
   return {
     stream,
     async headers(request, signal) {
-      const answer = await accepted(request, signal);
+      const answer = await stream(request, signal);
       answer.resume();
       return answer.headers;
     },
@@ -58,38 +63,50 @@ export function openTransport(
       // Podman may send an empty line where Docker sends no body.
       return reply.trim() === "" ? null : JSON.parse(reply);
     },
-    upgrade: (request, signal) => upgraded(open, request, signal),
+    async upgrade(request, signal) {
+      const socket = (await ask(request, signal, { hijack: true })) as Duplex;
+      shareBufferOf(socket);
+      return socket;
+    },
   };
 }
 
-type Open = (request: ApiRequest, headers?: http.OutgoingHttpHeaders) => ClientRequest;
+/** Without this, dockerode's modem would read the text of a refusal itself, however long. */
+const everyStatus = Object.fromEntries(
+  Array.from({ length: 500 }, (_, index) => [index + 100, true] as const),
+);
 
-/** Connections are not reused, so a restarted engine never shows as a reset connection. */
-function opener(endpoint: Endpoint, prefix: string): Open {
-  const isSecure = endpoint.kind === "tcp" && endpoint.tls !== null;
-  // There is no name to verify if TLS is not used, and Node would take milliseconds to look for one.
-  const plain = { servername: "" };
-  const where =
-    endpoint.kind === "unix"
-      ? { socketPath: endpoint.socketPath, ...plain }
-      : { host: endpoint.host, port: endpoint.port, ...(endpoint.tls ?? plain) };
-  // Loaded on demand: it is slow, and most engines do not use TLS.
-  const { Agent, request: send } = isSecure ? process.getBuiltinModule("node:https") : http;
-  const agent = isSecure ? new Agent() : new SharedBufferAgent();
-  return ({ method, path, version, query, body, upload }, more = {}) => {
-    const json = body === undefined ? undefined : JSON.stringify(body);
-    const type = upload ? "application/tar" : "application/json";
-    const request = send({
-      ...where,
-      agent,
-      method,
-      path: `${version === undefined ? prefix : `/v${version}`}${path}${queryString(query)}`,
-      headers: { ...(upload || json ? { "content-type": type } : {}), ...more },
+/** Resolves with the beginning of the answer, or with the raw connection. An abort ends the request. */
+function dialled(
+  modem: Modem,
+  { method, path, version, query, body = {}, upload, hijack }: ApiRequest & { hijack: boolean },
+  signal: AbortSignal,
+): Promise<IncomingMessage | Duplex> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const request = new AbortController();
+    const release = breakOffAt(signal, (reason) => {
+      request.abort(reason);
+      reject(reason);
     });
-    if (upload) upload.on("error", (error) => request.destroy(error)).pipe(request);
-    else request.end(json);
-    return request;
-  };
+    modem.dial(
+      {
+        method,
+        path: `${version === undefined ? "" : `/v${version}`}${path}${queryString(query)}`,
+        options: { _query: {}, _body: body },
+        file: upload,
+        hijack,
+        isStream: true,
+        statusCodes: everyStatus,
+        abortSignal: request.signal,
+      },
+      (error, answer) => {
+        release();
+        if (error) reject(error);
+        else resolve(answer);
+      },
+    );
+  });
 }
 
 function queryString(query: Record<string, unknown> = {}): string {
@@ -100,52 +117,6 @@ function queryString(query: Record<string, unknown> = {}): string {
     typeof value === "object" ? JSON.stringify(value) : String(value),
   ]);
   return `?${new URLSearchParams(texts)}`;
-}
-
-/** Resolves with the head of the response. An abort also ends its body. */
-function answered(open: Open, request: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const sent = open(request);
-    const release = breakOffAt(signal, (reason) => {
-      sent.destroy();
-      reject(reason);
-    });
-    sent.once("response", (answer) => {
-      const letGo = breakOffAt(signal, (reason) => answer.destroy(reason));
-      answer.once("close", letGo);
-      release();
-      resolve(answer);
-    });
-    // After the response has begun, errors belong to its body.
-    sent.on("error", (error) => {
-      release();
-      reject(error);
-    });
-  });
-}
-
-async function upgraded(open: Open, request: ApiRequest, signal: AbortSignal): Promise<Duplex> {
-  return await new Promise((resolve, reject) => {
-    const sent = open(request, { connection: "Upgrade", upgrade: "tcp" });
-    const release = breakOffAt(signal, (reason) => {
-      sent.destroy();
-      reject(reason);
-    });
-    sent.once("upgrade", (_, socket, head) => {
-      release();
-      socket.unshift(head);
-      shareBufferOf(socket);
-      resolve(socket);
-    });
-    sent.once("response", (answer) => {
-      const refuse = (words: string) => reject(new RefusedRequest(answer.statusCode ?? 0, words));
-      readWhole(answer, signal).then(refuse, reject).finally(release);
-    });
-    sent.on("error", (error) => {
-      release();
-      reject(error);
-    });
-  });
 }
 
 /** Returns a function that removes the listener. */

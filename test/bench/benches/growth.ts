@@ -8,6 +8,7 @@ import { stepsOf } from "../../../src/agent/session/read/session-steps.js";
 import { normalised } from "../../../src/agent/turn/history.js";
 import { layoutDraft } from "../../../src/cli/conversation/screen/text-layout.js";
 import { breakBetweenWords, breakColumns } from "../../../src/lib/terminal/break-columns.js";
+import { openModem } from "../../../src/sandbox/docker/modem.js";
 import { openTransport } from "../../../src/sandbox/docker/transport.js";
 import { applyChunks } from "../../../src/tools/patch/edit-text.js";
 import { recognisePatchScript } from "../../../src/tools/patch/patch-command.js";
@@ -207,7 +208,7 @@ async function requests(atOnce: number): Promise<Work> {
   server.unref();
   const { port } = server.address() as AddressInfo;
   const endpoint = { kind: "tcp", address: "tcp://bench", host: "127.0.0.1", port, tls: null } as const;
-  const transport = openTransport(endpoint, { apiVersion: "1.41" });
+  const transport = openTransport(await openModem(endpoint), { apiVersion: "1.41" });
   return async () => {
     await Promise.all(
       Array.from({ length: atOnce }, () =>

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execaNode } from "execa";
@@ -217,12 +218,98 @@ describe("the image of a task with a Dockerfile", () => {
     await expect.poll(() => leftContainers(wait)).toBe(0);
   });
 
-  it("that needs BuildKit says what for, and in which line", async () => {
-    const image = await dockerfile(["RUN --mount=type=cache,target=/x true"]);
+  it("is built by BuildKit where its Dockerfile needs that, heredocs on older engines included", async () => {
+    await writeFile(join(directory, "script"), "#!/bin/sh\necho copied\n");
+    const image = await dockerfile([
+      "USER 0",
+      "RUN --mount=type=cache,target=/x test -d /x && echo cached > /result",
+      "COPY --link --chmod=755 script /bin/",
+      "RUN <<EOF",
+      "script >> /result",
+      'false || echo "at home: $HOME" >> /result',
+      "EOF",
+      "RUN <<run.sh",
+      "#!/bin/sh -e",
+      'echo "$0" >> /result',
+      "run.sh",
+      "RUN cat <<-'END' >> /result",
+      "\t$HOME",
+      "\tEND",
+      'COPY --chmod=600 <<"a" <<b.txt /copied/',
+      "$HOME",
+      "a",
+      "plain",
+      "b.txt",
+      "RUN cat /copied/* >> /result && stat -c %a /copied/a >> /result",
+    ]);
+    const path = join(directory, "Dockerfile");
+    await writeFile(path, `# syntax=localhost:1/nothing\n${await readFile(path, "utf8")}`);
+    const { ready, progress } = open();
+    const { reference } = await ready(image);
+    const expected = [
+      "cached",
+      "copied",
+      "at home: /root",
+      "/dev/pipes/run.sh",
+      "$HOME",
+      "$HOME",
+      "plain",
+      "600",
+    ];
+    const printed = `printf '%s\\n' ${expected.map((line) => `'${line}'`).join(" ")}`;
+    expect(await exitCodeOf(reference, `${printed} | diff - /result`)).toBe(0);
+    expect(progress.some(({ line }) => /RUN --mount=type=cache/.test(line ?? ""))).toBe(true);
+  });
+
+  it("whose command fails in BuildKit shows what it printed", async () => {
+    const image = await dockerfile(["RUN --mount=type=cache,target=/x echo its words; exit 3"]);
+    const { ready, progress } = open();
+    await expect(ready(image)).rejects.toMatchObject({
+      code: "image.build-failed",
+      message: expect.stringMatching(
+        /^building the image of the task .* failed: .*exit code: 3\n.*its words/s,
+      ),
+    });
+    expect(progress.some(({ line }) => line === "its words")).toBe(true);
+  });
+
+  it("that BuildKit cannot read names its lines", async () => {
+    const image = await dockerfile(["RUN --mount=type=nothing true"]);
     await expect(open().ready(image)).rejects.toMatchObject({
       code: "image.build-failed",
-      hint: "brig builds with the engine's classic builder, and Dockerfile needs BuildKit: RUN --mount in line 3",
+      message: expect.stringContaining("type"),
     });
+  });
+
+  it("ends in BuildKit when nobody waits for it, or its time is over", async () => {
+    const seconds = `6${Date.now() % 100_000}.25`;
+    const isSleeping = async () =>
+      (await readdir("/proc")).some((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, "utf8") === `sleep\0${seconds}\0`;
+        } catch {
+          return false;
+        }
+      });
+    const lines = [`RUN --mount=type=cache,target=/x echo begun; exec sleep ${seconds}`];
+    const { ready, progress } = open();
+    const stop = new AbortController();
+    const waiting = ready(await dockerfile(lines), stop.signal).catch((error: Error) => error.message);
+    await expect.poll(() => progress.some(({ line }) => line === "begun"), { timeout: 20_000 }).toBe(true);
+    expect(await isSleeping()).toBe(true);
+    stop.abort(new Error("enough"));
+    expect(await waiting).toBe("enough");
+    await expect.poll(isSleeping, { timeout: 10_000 }).toBe(false);
+    await expect(open().ready(await dockerfile(lines, { timeoutSec: 2 }))).rejects.toMatchObject({
+      message: expect.stringMatching(/took longer than its limit of 2 seconds/),
+    });
+    await expect.poll(isSleeping, { timeout: 10_000 }).toBe(false);
+  });
+
+  it("has no network in BuildKit either when nothing may be fetched", async () => {
+    const image = await dockerfile(["RUN --mount=type=cache,target=/x test ! -e /sys/class/net/eth0"]);
+    await expect(open().ready(image)).rejects.toMatchObject({ code: "image.build-failed" });
+    await open({ isOffline: true }).ready(image);
   });
 
   it("is built for the engine's own platform where it asks for that by BuildKit's variables", async () => {

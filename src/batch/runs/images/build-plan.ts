@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { BrigError } from "../../../errors.js";
 import { errnoOf } from "../../../lib/errno.js";
-import type { TarEntry } from "../../../sandbox/index.js";
-import { streamTar } from "../../../sandbox/index.js";
+import type { Engine, TarEntry } from "../../../sandbox/index.js";
+import { compareVersions, streamTar } from "../../../sandbox/index.js";
 import {
   type BuildKitFeature,
   isPlatformOf,
@@ -14,6 +14,11 @@ import {
   platformValues,
   replaceBases,
 } from "../../tasks/dockerfile.js";
+import {
+  forOlderBuilders,
+  type OlderDockerfile,
+  withoutSyntax,
+} from "../../tasks/dockerfile-for-older-builders.js";
 import type { Task, TaskImage } from "../../tasks/task.js";
 import { type ContextEntry, type ContextLimits, defaultContextLimits, walkContext } from "./build-context.js";
 import { taskImageRepository } from "./task-image-store.js";
@@ -31,8 +36,28 @@ export interface BuildPlan {
   buildKitFeatures: readonly BuildKitFeature[];
 }
 
+/** The features of this image's Dockerfile that the engine lacks. Before Docker 23, and in Podman, these are the recent ones. */
+export async function lackingFeatures(
+  features: readonly BuildKitFeature[],
+  engine: BuildingEngine,
+): Promise<BuildKitFeature[]> {
+  const recent = features.filter(({ isRecent }) => isRecent);
+  return recent.length > 0 && (await isOlderBuilder(engine)) ? recent : [];
+}
+
+/** What the way to build depends on. */
+export type BuildingEngine = Pick<Engine, "arch" | "info">;
+
+/** The API version of Docker 23, whose BuildKit is the first that has heredocs. */
+const heredocsApi = "1.42";
+
+async function isOlderBuilder({ info }: BuildingEngine): Promise<boolean> {
+  const { product, apiVersion } = await info();
+  return product !== "docker" || compareVersions(apiVersion, heredocsApi) < 0;
+}
+
 interface PlanOptions {
-  arch: string;
+  engine: BuildingEngine;
   limits?: ContextLimits | undefined;
   /** Gives the name to build from, and its id. */
   baseOf: (reference: string) => Promise<{ reference: string; id: string }>;
@@ -48,18 +73,28 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   const entries = await walkContext({ directory, dockerfile }, options.limits ?? defaultContextLimits);
   const text = await readFile(join(directory, dockerfile), "utf8");
   const { bases, buildKitFeatures, platformArguments } = parseDockerfile(text, image.buildArgs);
-  const buildArgs = { ...platformValues(platformArguments, options.arch), ...image.buildArgs };
+  const { engine } = options;
+  // For this one BuildKit would fetch and run another builder.
+  const { BUILDKIT_SYNTAX: _, ...given } = image.buildArgs;
+  const buildArgs = { ...platformValues(platformArguments, engine.arch), ...given };
 
   const found = new Map<string, { reference: string; id: string }>();
   for (const { reference } of bases)
     if (!found.has(reference)) found.set(reference, await options.baseOf(reference));
   const renamed = replaceBases(text, bases, (reference) => found.get(reference)?.reference ?? reference);
-  const replaced = new Map(renamed === text ? [] : [[dockerfile, Buffer.from(renamed)] as const]);
+  const readable = await inWordsOf(engine, renamed, { usesBuildKit: buildKitFeatures.length > 0 });
+  const replaced = new Map<string, Buffer>(
+    readable.text === text ? [] : [[dockerfile, Buffer.from(readable.text)]],
+  );
+  for (const [path, { content, mode }] of readable.files) {
+    entries.push({ kind: "file", path, mode, sizeBytes: content.length });
+    replaced.set(path, content);
+  }
   const baseIds = [...found.values()].map(({ id }) => id);
 
   const files: ContextFiles = { directory, entries, replaced };
   const contentHash = await hashContext(files, options.signal);
-  const settings = [scheme, options.arch, dockerfile, Object.entries(buildArgs).toSorted(), baseIds];
+  const settings = [scheme, engine.arch, dockerfile, Object.entries(buildArgs).toSorted(), baseIds];
   const hash = contentHash.update(JSON.stringify(settings)).digest("hex").slice(0, 32);
   return {
     tag: `${taskImageRepository}:${hash}`,
@@ -70,6 +105,17 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
     baseIds,
     buildKitFeatures,
   };
+}
+
+/** The Dockerfile as the engine's own builder reads it. */
+async function inWordsOf(
+  engine: BuildingEngine,
+  dockerfile: string,
+  { usesBuildKit }: { usesBuildKit: boolean },
+): Promise<OlderDockerfile> {
+  if (!usesBuildKit) return { text: dockerfile, files: new Map() };
+  const text = withoutSyntax(dockerfile);
+  return (await isOlderBuilder(engine)) ? forOlderBuilders(text) : { text, files: new Map() };
 }
 
 /** The images outside of its Dockerfile that it is built from. */
@@ -86,11 +132,14 @@ const shownFaults = 20;
  * Reads the Dockerfiles of all images. Error: `image.build-failed` that names everything in them that the engine cannot
  * build, before anything is built.
  */
-export async function refuseUnbuildable(wanted: readonly WantedImage[], arch: string): Promise<void> {
+export async function refuseUnbuildable(
+  wanted: readonly WantedImage[],
+  engine: BuildingEngine,
+): Promise<void> {
   const faults: string[] = [];
   for (const { task, image } of wanted)
     if (image.kind === "build")
-      for (const fault of await faultsOf(image, arch)) faults.push(`${task}: ${fault}`);
+      for (const fault of await faultsOf(image, engine)) faults.push(`${task}: ${fault}`);
   if (faults.length === 0) return;
   const more = faults.length > shownFaults ? [`and ${faults.length - shownFaults} more`] : [];
   const lines = [...faults.slice(0, shownFaults), ...more].map((line) => `  ${line}`);
@@ -100,11 +149,17 @@ export async function refuseUnbuildable(wanted: readonly WantedImage[], arch: st
   });
 }
 
-async function faultsOf({ context, dockerfile, buildArgs }: BuiltImage, arch: string): Promise<string[]> {
+async function faultsOf(
+  { context, dockerfile, buildArgs }: BuiltImage,
+  engine: BuildingEngine,
+): Promise<string[]> {
+  const { arch } = engine;
   const text = await readFile(join(context, dockerfile), "utf8");
   const { buildKitFeatures, platforms } = parseDockerfile(text, buildArgs);
   return [
-    ...buildKitFeatures.map(({ line, name }) => `${dockerfile}:${line}: ${name} needs BuildKit`),
+    ...(await lackingFeatures(buildKitFeatures, engine)).map(
+      ({ line, name }) => `${dockerfile}:${line}: ${name} needs Docker 23 or newer`,
+    ),
     ...platforms
       .filter(({ platform }) => !isPlatformOf(platform, arch))
       .map(

@@ -102,7 +102,7 @@ export class ImageBuilds {
       const found = await references.provide(base, { task, signal });
       return { reference: found.reference, id: found.image.id };
     };
-    const plan = () => planBuild(image, { arch: engine.arch, limits: contextLimits, signal, baseOf });
+    const plan = () => planBuild(image, { engine, limits: contextLimits, signal, baseOf });
     return await this.#planning.pass(plan, { width: plannedAtOnce, signal });
   }
 
@@ -141,6 +141,7 @@ export class ImageBuilds {
         dockerfile: plan.dockerfile,
         buildArgs: { ...plan.buildArgs },
         labels: labelsOf(plan, task),
+        usesBuildKit: plan.buildKitFeatures.length > 0,
         hasNetwork: !isOffline,
         signal: limit.signal,
         onProgress: (line) => {
@@ -213,9 +214,10 @@ interface Explanation extends Pick<MarkedFiles, "originalLine"> {
   isOffline: boolean;
 }
 
-/** Names what the Dockerfile needs BuildKit for, since the classic builder only says that it cannot read it. */
+/** Names what may be too new in the Dockerfile for the engine. */
 function explained(error: BrigError, { plan, task, isOffline, originalLine }: Explanation): BrigError {
-  const features = plan.buildKitFeatures.map(({ line, name }) => `${name} in line ${line}`);
+  const recent = plan.buildKitFeatures.filter(({ isRecent }) => isRecent);
+  const features = recent.map(({ line, name }) => `${name} in line ${line}`);
   const message = error.message
     .replace(`the image ${plan.tag}`, subjectOf(task))
     .replace(
@@ -229,7 +231,7 @@ function explained(error: BrigError, { plan, task, isOffline, originalLine }: Ex
         ? isOffline
           ? "with --offline a build has no network: build it once without, and later runs find it"
           : error.hint
-        : `brig builds with the engine's classic builder, and ${plan.dockerfile} needs BuildKit: ${features.join(", ")}`,
+        : `the last lines of the build log are above; the engine may be too old for what ${plan.dockerfile} uses: ${features.join(", ")}`,
     errno: error.errno,
     cause: error,
   });

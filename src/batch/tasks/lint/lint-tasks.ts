@@ -161,12 +161,13 @@ async function dockerfileFindings({ source }: Task, image: TaskImage): Promise<L
   const path = join(image.context, image.dockerfile);
   const { buildKitFeatures } = parseDockerfile(await readFile(path, "utf8"), image.buildArgs);
   const file = relative(source, path);
-  return buildKitFeatures.map(({ line, name }) => ({
+  const recent = buildKitFeatures.filter(({ isRecent }) => isRecent);
+  return recent.map(({ line, name }) => ({
     rule: "needs-buildkit",
-    level: "error",
+    level: "warning",
     source,
     file: file.startsWith("..") ? null : file,
-    message: `line ${line}: ${name} needs BuildKit, and brig builds with the engine's classic builder`,
+    message: `line ${line}: ${name} needs the BuildKit of Docker 23 or newer`,
     hint: null,
   }));
 }

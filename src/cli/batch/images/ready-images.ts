@@ -12,7 +12,7 @@ export async function requireImages(
   { images, engine }: { images: RunImages; engine: Engine },
 ): Promise<void> {
   const wanted = wantedImages(tasks);
-  await refuseUnbuildable(wanted, engine.arch);
+  await refuseUnbuildable(wanted, engine);
   await images.requireLocal(wanted.map(({ image }) => image));
 }
 

@@ -175,6 +175,7 @@ function buildQuery({
   dockerfile,
   buildArgs,
   labels,
+  usesBuildKit = false,
   hasNetwork = true,
 }: BuildOptions): Record<string, unknown> {
   return {
@@ -184,6 +185,7 @@ function buildQuery({
     forcerm: true,
     ...(buildArgs === undefined ? {} : { buildargs: buildArgs }),
     ...(labels === undefined ? {} : { labels }),
+    ...(usesBuildKit ? { version: "2" } : {}),
     ...(hasNetwork ? {} : { networkmode: "none" }),
   };
 }

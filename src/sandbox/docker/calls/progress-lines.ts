@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
-import { nullish, object, read, type Shaped, string } from "../../../lib/json/json-shape.js";
+import { anything, nullish, object, read, type Shaped, string } from "../../../lib/json/json-shape.js";
+import { BuildTrace, TRACE_ID } from "./build-trace.js";
 
 const message = object({
   stream: nullish(string),
@@ -8,6 +9,7 @@ const message = object({
   id: nullish(string),
   progress: nullish(string),
   error: nullish(string),
+  aux: nullish(anything),
 });
 
 /** One line of the engine's progress reports. */
@@ -16,17 +18,27 @@ export type ProgressLine = { kind: "progress" | "error"; text: string };
 /** Reads the engine's progress stream: one JSON object per line, with parts of lines of a build's output. */
 export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLine> {
   let unfinished = "";
+  const trace = new BuildTrace();
   for await (const json of lines(reply)) {
     const said = read(message, JSON.parse(json));
+    if (said.id === TRACE_ID && typeof said.aux === "string") {
+      yield* asProgress(trace.linesOf(said.aux));
+      continue;
+    }
     if (said.error) {
       yield { kind: "error", text: said.error.trim() };
       return;
     }
     const pieces = (unfinished + asText(said)).split("\n");
     unfinished = pieces.pop() ?? "";
-    for (const text of pieces.map(asShown)) if (text !== "") yield { kind: "progress", text };
+    yield* asProgress(pieces);
   }
-  if (asShown(unfinished) !== "") yield { kind: "progress", text: asShown(unfinished) };
+  yield* asProgress([...trace.rest(), unfinished]);
+}
+
+function asProgress(lines: readonly string[]): ProgressLine[] {
+  const shown = lines.map(asShown).filter((text) => text !== "");
+  return shown.map((text) => ({ kind: "progress", text }));
 }
 
 /** The line as a terminal would show it: a carriage return overwrites what is before it. */

@@ -54,11 +54,28 @@ describe("parseEndpoint", () => {
     await expect(parseEndpoint("https://engine.example")).rejects.toMatchObject({ code: "config.invalid" });
   });
 
-  it("explains how to reach an engine over ssh", async () => {
-    const refused = parseEndpoint("ssh://me@far.example");
-    await expect(refused).rejects.toMatchObject({
+  it.each([
+    ["ssh://far.example", { host: "far.example", user: null, port: null, socketPath: null }],
+    ["ssh://me@far-1.example:2222/", { host: "far-1.example", user: "me", port: 2222, socketPath: null }],
+    ["ssh://alias/run/user/1000/docker.sock", { host: "alias", socketPath: "/run/user/1000/docker.sock" }],
+    ["ssh://corp.user@[fe80::1%eth0]:22", { host: "fe80::1%eth0", user: "corp.user", port: 22 }],
+  ])("takes the parts of %s", async (address, parts) => {
+    expect(await parseEndpoint(address)).toMatchObject({ kind: "ssh", address, ...parts });
+  });
+
+  it.each([
+    "ssh://",
+    "ssh://me:secret@far.example",
+    "ssh://-oProxyCommand=touch x/",
+    "ssh://-Fx@far.example",
+    "ssh://far.example:99999",
+    "ssh://far.example/run/docker.sock;reboot",
+    "ssh://far.example/$(reboot)",
+    "ssh://me@far.example\nProxyCommand x",
+  ])("refuses %j, which a shell or ssh could take for something else", async (address) => {
+    await expect(parseEndpoint(address)).rejects.toMatchObject({
       code: "config.invalid",
-      hint: expect.stringMatching(/ssh -nNT -L .* me@far\.example/),
+      hint: expect.stringContaining("write ssh://user@host"),
     });
   });
 

@@ -6,6 +6,7 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { asRefusal } from "../../../../src/sandbox/docker/engine-failure.js";
+import { openModem } from "../../../../src/sandbox/docker/modem.js";
 import { openTransport, readAtMost, type Transport } from "../../../../src/sandbox/docker/transport.js";
 
 interface Served {
@@ -24,7 +25,7 @@ async function served(answer: RequestListener = () => undefined): Promise<Served
     server.close();
   });
   const endpoint = { kind: "tcp", address: "tcp://test", host: "127.0.0.1", port, tls: null } as const;
-  return { transport: openTransport(endpoint, { apiVersion: "1.41" }), server };
+  return { transport: openTransport(await openModem(endpoint), { apiVersion: "1.41" }), server };
 }
 
 /** Becomes a raw stream, as an engine's exec does, and hands its own end to the test. */

@@ -9,7 +9,9 @@ import {
 const basesOf = (text: string, buildArgs: Record<string, string> = {}) =>
   parseDockerfile(text, buildArgs).bases.map(({ reference }) => reference);
 const featuresOf = (text: string) =>
-  parseDockerfile(text, {}).buildKitFeatures.map(({ line, name }) => `${line}: ${name}`);
+  parseDockerfile(text, {}).buildKitFeatures.map(
+    ({ line, name, isRecent }) => `${line}: ${name}${isRecent ? ", recent" : ""}`,
+  );
 const replaced = (text: string, names: Record<string, string>) =>
   replaceBases(text, parseDockerfile(text, {}).bases, (reference) => names[reference] ?? reference);
 
@@ -93,6 +95,39 @@ describe("other images in place of those of a Dockerfile", () => {
   });
 });
 
+describe("images that RUN mounts", () => {
+  const text = [
+    "FROM a AS one",
+    "RUN --mount=type=bind,from=tools:1,target=/t --mount=from=one,target=/o \\",
+    "  --mount=type=bind,target=/u,from=other cat <<EOF --mount=from=text",
+    "--mount=from=tools:1",
+    "EOF",
+    "COPY --chmod=755 --from=tools:1 a b",
+    "RUN echo --mount=from=nothing",
+  ].join("\n");
+
+  it("are bases like others", () => {
+    const { bases } = parseDockerfile(text, {});
+    expect(bases.map(({ reference }) => reference)).toEqual(["a", "tools:1", "other", "tools:1"]);
+  });
+
+  it("are replaced in the options only, and in no heredoc", () => {
+    const { bases } = parseDockerfile(text, {});
+    const replaced = replaceBases(text, bases, (name) =>
+      name === "tools:1" ? "mirror/tools:1" : `${name}:2`,
+    );
+    expect(replaced.split("\n")).toEqual([
+      "FROM a:2 AS one",
+      "",
+      "RUN --mount=type=bind,from=mirror/tools:1,target=/t --mount=from=one,target=/o   --mount=type=bind,target=/u,from=other:2 cat <<EOF --mount=from=text",
+      "--mount=from=tools:1",
+      "EOF",
+      "COPY --chmod=755 --from=mirror/tools:1 a b",
+      "RUN echo --mount=from=nothing",
+    ]);
+  });
+});
+
 describe("features of BuildKit", () => {
   it("are named with their lines", () => {
     const text = [
@@ -106,6 +141,9 @@ describe("features of BuildKit", () => {
       "HEALTHCHECK --interval=1s --start-interval=1s CMD true",
       `ENV SHORT=\${LONG#prefix} ESCAPED=\\\${LONG#prefix}`,
       "ADD --chown=1 https://example.com/one.git#main /one",
+      "COPY <<EOF /b",
+      "$HOME",
+      "EOF",
     ].join("\n");
     expect(featuresOf(text)).toEqual([
       "2: RUN --mount",
@@ -113,10 +151,11 @@ describe("features of BuildKit", () => {
       "3: COPY --link",
       "3: COPY --chmod",
       "4: a heredoc in COPY",
-      "7: ADD --checksum",
-      "8: HEALTHCHECK --start-interval",
-      `9: a pattern in \${…} in ENV`,
-      "10: a git repository in ADD",
+      "7: ADD --checksum, recent",
+      "8: HEALTHCHECK --start-interval, recent",
+      `9: a pattern in \${…} in ENV, recent`,
+      "10: a git repository in ADD, recent",
+      "11: a variable in a heredoc in COPY, recent",
     ]);
   });
 
