@@ -17,7 +17,14 @@ import { sourceMutants } from "./mutate/source-mutants.js";
 import { TestRuns } from "./mutate/test-runs.js";
 import { root } from "./setup/run.js";
 
-const places = ["src/sandbox", "src/tools", "src/batch/runs", "images/toolbox/runner"];
+const places = [
+  "src/sandbox",
+  "src/tools",
+  "src/batch/runs",
+  "images/toolbox/runner",
+  "images/toolbox/runner-files",
+  "images/toolbox/common",
+];
 
 const { values } = parseArgs({
   options: {

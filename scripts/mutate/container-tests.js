@@ -9,17 +9,7 @@ const OF_RUNNER = [
     ["files", "overlay/tree", "tree/copy"],
   ],
   [
-    [
-      "address",
-      "connect",
-      "connection",
-      "datagrams",
-      "endpoint",
-      "listener",
-      "network",
-      "reach",
-      "socket-owners",
-    ],
+    ["address", "connect", "network", "reach", "socket-owners"],
     ["network", "network/inside-connections", "network/connection-owners", "network/forwarded-ports"],
   ],
   [

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join, relative } from "node:path";
 import { promisify } from "node:util";
 import { root } from "../setup/run.js";
 import { containerTests } from "./container-tests.js";
@@ -41,7 +41,8 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const { stdout } = await execute("docker", ["run", ...options, image, "sleep", "86400"]);
   const id = stdout.trim();
   await execute("docker", ["exec", id, "sh", "-ec", "rm -rf /src/*"]);
-  await execute("docker", ["cp", `${join(root, "images/toolbox/runner")}/.`, `${id}:/src`]);
+  for (const folder of ["common", "runner", "runner-files"])
+    await execute("docker", ["cp", join(root, "images/toolbox", folder), `${id}:/src`]);
   const inside = (script, { input, seconds = LIMIT_S } = {}) =>
     endInTime(["docker", "exec", "-i", id, "timeout", "-k", "1", `${seconds}`, "sh", "-ec", script], {
       cwd: root,
@@ -57,7 +58,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
 
   async function outcomeOf(mutant) {
     const source = await readFile(join(root, mutant.file), "utf8");
-    const name = basename(mutant.file);
+    const name = relative("images/toolbox", mutant.file);
     await inside(`cat > /src/${name}`, { input: applied(source, mutant) });
     try {
       const outcome = await native.outcomeOf(name);

@@ -26,23 +26,27 @@ export async function openToolbox(toolbox) {
   };
 }
 
-const compile = "clang -std=gnu11 -w -O1 -c";
+const programs = ["runner", "runner-files"];
+const compile = "clang -std=gnu11 -w -O1 -I/src/common -c";
 const link = "clang -static 2>/dev/null -o";
 
-/** Scripts for a container with the runner's sources in /src and the volume at /toolbox. */
+/** Scripts for a container with the sources of both programs below /src and the volume at /toolbox. */
 export const buildSound = [
-  "mkdir -p /tmp/objects; cd /tmp/objects",
-  `ls /src/*.c | xargs -P 2 -n 4 ${compile}`,
-  `${link} /tmp/sound *.o`,
+  ...["common", ...programs].map(
+    (folder) =>
+      `mkdir -p /tmp/objects/${folder}; cd /tmp/objects/${folder}; ls /src/${folder}/*.c | xargs -P 2 -n 4 ${compile}`,
+  ),
+  "mkdir -p /tmp/sound; cd /tmp/objects",
+  ...programs.map((program) => `${link} /tmp/sound/${program} ${program}/*.o common/*.o`),
 ].join("; ");
 
-/** From a source with a fault and the objects of all others. */
+/** From a source with a fault, a path below /src, and the objects of all others. */
 export function buildFaulty(source) {
   const object = source.replace(/c$/, "o");
   return [
-    "cd /tmp/objects",
-    `${compile} /src/${source} -o /tmp/faulty.o`,
-    `${link} /tmp/faulty $(ls | grep -vx ${object}) /tmp/faulty.o`,
+    "rm -rf /tmp/faulty /tmp/with-fault; cp -r /tmp/objects /tmp/with-fault; mkdir /tmp/faulty; cd /tmp/with-fault",
+    `${compile} /src/${source} -o ${object}`,
+    ...programs.map((program) => `${link} /tmp/faulty/${program} ${program}/*.o common/*.o`),
   ].join("; ");
 }
 
@@ -50,6 +54,9 @@ export const installSound = install("/tmp/sound");
 export const installFaulty = install("/tmp/faulty");
 
 /** For both of the runtimes. */
-function install(runner) {
-  return `install -m 0111 ${runner} /toolbox/runner; install -m 0555 ${runner} /toolbox/runner-gvisor`;
+function install(directory) {
+  return [
+    `cd ${directory}; install -m 0111 runner runner-files /toolbox`,
+    "install -m 0555 runner /toolbox/runner-gvisor; install -m 0555 runner-files /toolbox/runner-gvisor-files",
+  ].join("; ");
 }

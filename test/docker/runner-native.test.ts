@@ -89,7 +89,7 @@ describe("the runner's native tests", () => {
   );
 
   it("the fuzzer finds a frame parser that trusts the length it is told", async () => {
-    const { exitCode, output } = await checks.run(["/src/test/fuzz/plant-fault"]);
+    const { exitCode, output } = await checks.run(["/src/runner/test/fuzz/plant-fault"]);
     // Which of the target's rules it breaks first depends on the fuzzer's luck; a sound parser breaks none, as shown above.
     expect(output).toMatch(/frames\.c:\d+: does not hold: |heap-buffer-overflow/);
     expect(exitCode).not.toBe(0);

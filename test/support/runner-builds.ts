@@ -74,7 +74,7 @@ function definition(name: "asan" | "fuzz"): ImageDefinition {
     repository: `brig/test-runner-${name}`,
     directory: fileURLToPath(new URL("../../images/toolbox", import.meta.url)),
     isPart: (path) =>
-      /^(hosts|resolv\.conf)$|^runner\/([^/]+\.[ch]|test\/.*)$|^(apply-patch|attempts)\/[^/]+\.[ch]$/.test(
+      /^(hosts|resolv\.conf)$|^runner\/test\/.*$|^(runner|runner-files|common|apply-patch|attempts)\/[^/]+\.[ch]$/.test(
         path,
       ),
     packageFiles: name === "asan" ? [ripgrepFile] : [],

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pool.h"
 #include "runner.h"
-#include "channel-state.h"
 #include "wire.h"
 
 /* The exit code with which shells report a process that SIGKILL has ended. */

@@ -1,4 +1,4 @@
-/* The effect of the host's frames, and of time, on all channels. */
+/* One command or file operation: its streams, its process tree, and what frames and time do to it. */
 #ifndef BRIG_CHANNEL_H
 #define BRIG_CHANNEL_H
 
@@ -8,7 +8,11 @@
 #include "wire.h"
 
 struct runner;
+struct channel;
 
+void channels_free_retired(struct runner *r);
+struct channel *channel_find(const struct runner *r, uint32_t id);
+void channels_start_queued(struct runner *r);
 /* False when the frame breaks the protocol. */
 bool channel_take_frame(struct runner *r, const struct frame *frame);
 void channels_tick(struct runner *r, uint64_t now);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +24,12 @@
 /* A command may have killed every idle worker, and none of them has been reaped yet. */
 #define ATTEMPTS 64
 
-size_t pool_slot_bytes(void) { return WORKER_SLOTS * sizeof(struct worker_slot); }
+bool pool_share_memory(struct runner *r) {
+    r->shared_fd = (int)syscall(SYS_memfd_create, "shared", 1u /* MFD_CLOEXEC */);
+    if (r->shared_fd < 0 || ftruncate(r->shared_fd, sizeof *r->shared) != 0) return false;
+    r->shared = mmap(NULL, sizeof *r->shared, PROT_READ | PROT_WRITE, MAP_SHARED, r->shared_fd, 0);
+    return r->shared != MAP_FAILED;
+}
 
 static struct worker *find_worker(struct runner *r, pid_t pid) {
     for (struct worker *w = r->workers; w; w = w->next)
@@ -38,8 +44,8 @@ static int is_worker(pid_t pid) { return find_worker(sweeping, pid) != NULL; }
 static struct worker_slot *free_slot(struct runner *r) {
     for (int i = 0; i < WORKER_SLOTS; i++) {
         bool taken = false;
-        for (struct worker *w = r->workers; w && !taken; w = w->next) taken = w->slot == &r->slots[i];
-        if (!taken) return &r->slots[i];
+        for (struct worker *w = r->workers; w && !taken; w = w->next) taken = w->slot == &r->shared->slots[i];
+        if (!taken) return &r->shared->slots[i];
     }
     errno = EAGAIN;
     return NULL;
@@ -152,10 +158,18 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
  * A new worker must not keep any descriptor of PID 1 open, or a pipe would never reach its end. gVisor of 2022 has no close_range, and
  * closing thousands of numbers one by one takes it most of a second, so the loop ends at the highest that was in use.
  */
-static void close_all_but(const struct runner *r, int keep) {
-    if (syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0) == 0 && syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0) == 0) return;
-    for (int fd = 3; fd <= r->highest_fd || fd < keep + 8; fd++)
-        if (fd != keep) close(fd);
+static void close_all_but(const struct runner *r, int first, int last) {
+    if (syscall(SYS_close_range, 3u, (unsigned)first - 1, 0) == 0 && syscall(SYS_close_range, (unsigned)last + 1, ~0u, 0) == 0) return;
+    for (int fd = 3; fd <= r->highest_fd || fd < last + 8; fd++)
+        if (fd < first || fd > last) close(fd);
+}
+
+static _Noreturn void begin_work(const struct runner *r, int socket, struct worker_slot *slot) {
+    struct worker_place place = {.control = fcntl(socket, F_DUPFD_CLOEXEC, 3), .shared = r->shared, .slot = slot};
+    place.shared_fd = place.control + 1;
+    if (r->shared_fd != place.shared_fd) dup3(r->shared_fd, place.shared_fd, O_CLOEXEC);
+    close_all_but(r, place.control, place.shared_fd);
+    worker_main(&place);
 }
 
 static struct worker *start_worker(struct runner *r) {
@@ -169,11 +183,7 @@ static struct worker *start_worker(struct runner *r) {
     }
     *w->slot = (struct worker_slot){0};
     pid_t pid = may_use_fd(r, pair[1]) ? fork() : -1;
-    if (pid == 0) {
-        int control = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
-        close_all_but(r, control);
-        worker_main(control, r->slots, w->slot);
-    }
+    if (pid == 0) begin_work(r, pair[1], w->slot);
     int error = errno;
     close(pair[1]);
     if (pid < 0) {
@@ -190,10 +200,15 @@ static struct worker *start_worker(struct runner *r) {
     return w;
 }
 
-static struct worker *idle_worker(struct runner *r) {
-    for (struct worker *w = r->workers; w; w = w->next)
-        if (w->state == WORKER_IDLE) return w;
-    return start_worker(r);
+/* A worker that has begun with file operations goes on with them. Another one turns to them even if no process can be forked any more. */
+static struct worker *idle_worker(struct runner *r, enum job_kind kind) {
+    struct worker *other = NULL;
+    for (struct worker *w = r->workers; w; w = w->next) {
+        if (w->state != WORKER_IDLE) continue;
+        if (w->does_files == (kind == JOB_FILE)) return w;
+        if (kind == JOB_FILE) other = w;
+    }
+    return other ? other : start_worker(r);
 }
 
 int pool_file_jobs(const struct runner *r) {
@@ -217,9 +232,10 @@ void worker_kill(struct worker *w) {
 
 struct worker *pool_start_job(struct runner *r, struct channel *c, const struct job *job, const struct job_events *events) {
     for (int i = 0; i < ATTEMPTS; i++) {
-        struct worker *w = idle_worker(r);
+        struct worker *w = idle_worker(r, job->kind);
         if (!w) return NULL;
         w->state = WORKER_BUSY;
+        w->does_files = job->kind == JOB_FILE;
         w->slot->cancelled = 0;
         if (job_send(w->control.fd, job)) {
             w->channel = c;
@@ -235,14 +251,18 @@ struct worker *pool_start_job(struct runner *r, struct channel *c, const struct 
 }
 
 void pool_keep_ready(struct runner *r) {
-    int idle = 0;
-    for (struct worker *w = r->workers; w; w = w->next) idle += w->state == WORKER_IDLE;
-    while (idle < READY_WORKERS && start_worker(r)) idle++;
+    int idle = 0, ready = 0; /* for commands */
+    for (struct worker *w = r->workers; w; w = w->next) {
+        idle += w->state == WORKER_IDLE;
+        ready += w->state == WORKER_IDLE && !w->does_files;
+    }
+    for (; ready < READY_WORKERS && start_worker(r); ready++) idle++;
     for (struct worker *w = r->workers, *next; w && idle > IDLE_WORKERS_MAX; w = next) {
         next = w->next;
-        if (w->state != WORKER_IDLE) continue;
+        if (w->state != WORKER_IDLE || (!w->does_files && ready <= READY_WORKERS)) continue;
         close_source(r, &w->control); /* it ends by itself and is reaped */
         w->state = WORKER_DISMISSED;
+        ready -= !w->does_files;
         idle--;
     }
 }

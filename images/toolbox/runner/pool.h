@@ -33,12 +33,13 @@ struct worker {
     struct channel *channel; /* whose job it has, or NULL */
     enum job_kind job_kind;
     const struct job_events *events;
+    bool does_files; /* it is the program of file operations, or becomes it with its next job, and takes no command any more */
     bool is_suspect; /* it may have been killed together with another worker */
     bool is_reaped;  /* its pid may be another process's by now */
 };
 
-/* The size of the shared memory that holds the slots of all workers. */
-size_t pool_slot_bytes(void);
+/* Makes the memory that PID 1 shares with its workers. False with errno. */
+bool pool_share_memory(struct runner *r);
 
 /* Gives the job to a worker and returns it, or NULL with errno. */
 struct worker *pool_start_job(struct runner *r, struct channel *c, const struct job *job, const struct job_events *events);

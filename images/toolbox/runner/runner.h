@@ -1,90 +1,13 @@
-/*
- * The runner of a sandbox: PID 1, its workers, and the bridge that `docker exec` starts. This is the purpose of each file, bottom up;
- * a file calls only functions of files above it in this list. (Calls that have to go the other way are function pointers: on_event of a
- * source, and struct job_events.)
- *
- *   protocol.h         the numbers on which runner and host agree
- *   wire.c             frames and requests: from bytes to structs and back
- *   buffer.c           a queue of bytes
- *   link.c             frames to the host, kept until it says that it has them
- *   sha256.c           SHA-256
- *   io.c               writing all of something
- *   tree.c             processes and their descendants, read from /proc; signals to them
- *   address.c          addresses of sockets: as bytes of the protocol, and as the kernel has them
- *   scheduling.c       processors and priorities: the runner comes before the commands
- *   reach.c            the way to a directory without following symbolic links
- *   job.c              the messages between PID 1 and its workers
- *
- * In a worker:
- *   file-job.h         a file operation as a worker sees it
- *   file-stat.c        the type and the stat record of a path
- *   file-read.c        reading a file
- *   file-write.c       writing one
- *   file-list.c        listing a directory
- *   file-remove.c      removing files and trees
- *   beneath.c          opening directories below another one, without following links
- *   same-content.c     comparing the contents of two files
- *   names.c            the names in a directory, in order
- *   sight.c            looking at one name in the three directories of an overlay
- *   changes-record.c   one difference between two trees, as the host reads it
- *   changes.c          how a merged tree differs from the one below it
- *   commit-records.c   the changes that a commit has to make
- *   commit-place.c     the directory it changes, and the files there
- *   commit-step.c      one name that it changes: doing that and undoing it
- *   commit-journal.c   its list of steps, by which a commit that was cut off is undone
- *   commit-prepare.c   turning records into steps
- *   commit.c           all the steps, or none
- *   copy-content.c     copying the content of one file to another
- *   copy.c             copying paths from one tree to another
- *   report.c           the kernel's view of the container
- *   receipt-rules.c    names that programs obey by themselves
- *   receipt-known.c    directories that were there before
- *   receipt-list.c     the findings that the host is told
- *   receipt-strip.c    taking special rights away
- *   repository-parts.c the names by which git recognises a repository
- *   receipt.c          files that a session leaves behind
- *   socket-owners.c    the process that has a connection
- *   processor-waits.c  the times that threads have waited for a processor
- *   files.c            choosing the file operation of a request
- *   command.c          starting a command and waiting for it
- *   worker.c           one job after the other
- *
- * In PID 1:
- *   loop.c             the event loop's clock, timer and descriptors
- *   uncounted.c        resources that the kernel counts for no container
- *   runner.h           the state of PID 1
- *   counters.c         the kernel's counts for this container
- *   rooms.c            file systems that can be full
- *   before-call.h      both when a command began
- *   pool.c             the workers: forked ahead of time, given jobs, replaced
- *   channel-state.h    one command or file operation
- *   causes.c           the known causes of its failure
- *   channel-input.c    its input
- *   channel-output.c   its output
- *   channel-tree.c     signals to it, and ending everything it started
- *   channel-streams.c  making its pipes or its terminal
- *   channel-queue.c    file operations that wait for a worker
- *   channel-end.c      from its end to the EXIT frame
- *   channel-start.c    from its request to a worker
- *   channel.c          the effect of frames and time on channels
- *   endpoint.c         a socket that the host has in the sandbox
- *   connection.c       a connection to it or from it
- *   listener.c         a socket that programs connect to
- *   datagrams.c        a socket that programs send datagrams to
- *   network.c          the effect of frames and time on these
- *   bridge.c           connections from the host, and deciding who may speak
- *
- *   connect.c          `runner connect`, which hands its standard streams to PID 1, and the socket it does that over
- *   serve.c            PID 1 itself
- *   main.c             the command line
- */
+/* The state of PID 1. */
 #ifndef BRIG_RUNNER_H
 #define BRIG_RUNNER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "buffer.h"
+#include "counters.h"
 #include "link.h"
 #include "loop.h"
 #include "protocol.h"
@@ -92,6 +15,91 @@
 
 #define CHANNEL_BUCKETS 256
 #define MAX_BRIDGES 8
+
+enum channel_kind {
+    CHANNEL_FILE_OPERATION,
+    CHANNEL_COMMAND,
+    CHANNEL_COMMAND_AND_TREE, /* nothing that the command started may outlive it */
+};
+
+/* A channel only goes forward through these. */
+enum channel_phase {
+    CHANNEL_QUEUED,   /* a file operation that waits for a worker */
+    CHANNEL_RUNNING,  /* a worker has the job */
+    CHANNEL_ENDED,    /* EXIT is written, but output or processes of the command may still hold it back */
+    CHANNEL_DRAINING, /* the streams are held open for too long: EXIT waits only for what lay in them at that moment */
+    CHANNEL_EXITED,   /* EXIT is sent; whatever is still written goes to the host as LATE */
+    CHANNEL_RETIRED,  /* nothing can happen to it any more; it is freed at the end of the loop's turn */
+};
+
+enum timeout_state { TIMEOUT_NONE, TIMEOUT_AHEAD, TIMEOUT_PASSED };
+
+/* Once the last process that used a terminal is gone, no process has it open; a background process may open it again. */
+enum terminal_state { TERMINAL_NONE, TERMINAL_IN_USE, TERMINAL_HUNG_UP };
+
+/* The steps of ending a process tree: first SIGTERM, after a grace SIGKILL until the worker reports that the tree is empty. */
+enum tree_step {
+    TREE_UNTOUCHED,
+    TREE_IN_GRACE,
+    TREE_KILLING,
+    TREE_SEEMS_EMPTY, /* the last SIGKILL found no process, and the worker should report soon */
+    TREE_GIVEN_UP,    /* SIGKILL did not empty it in time */
+};
+
+struct tree_end {
+    enum tree_step step;
+    bool was_heard; /* SIGTERM has found a process; until then it is sent again and again */
+    uint64_t next_ms, give_up_ms;
+};
+
+/* The kernel's counts, and the file systems that were full, when a command began. */
+struct before_call {
+    struct counts counts;
+    uint64_t throttled;       /* periods without processors left; only read for a command with a time limit */
+    uint64_t forks_of_runner; /* forks that were refused to the runner itself */
+    uint32_t full_rooms;      /* bit n: the room at n */
+    bool is_noted;
+    bool had_company;         /* another command, or processes that one has left, ran at some time meanwhile */
+};
+
+struct channel_input {
+    struct source source;
+    struct buffer bytes; /* bytes that the command has not taken yet */
+    bool has_ended;      /* the host has sent the end of file */
+    uint32_t taken;      /* bytes the command has taken, for which no new credit was granted yet */
+};
+
+struct channel_output {
+    struct source source;
+    struct channel *channel;
+    uint8_t frame_type;
+    size_t owed; /* in CHANNEL_DRAINING: bytes that EXIT still waits for */
+};
+
+struct channel {
+    struct channel *next;
+    uint32_t id;
+    enum channel_kind kind;
+    enum channel_phase phase;
+    enum terminal_state terminal;
+    struct channel_input in;
+    struct channel_output out, err;
+    int64_t credit;   /* how much output the host still takes before EXIT */
+    size_t late_left; /* how much of it is still passed on after EXIT */
+
+    struct worker *worker; /* until it reports that nothing of the job is left */
+    struct tree_end tree;
+    uint32_t grace_ms;
+    uint64_t pending_signals; /* bit n - 1: signal n has come before there was a process to send it to */
+    enum timeout_state timeout;
+    uint64_t deadline_ms;
+
+    struct before_call before;
+    uint64_t started_us;
+    uint64_t hold_ms; /* EXIT waits until this time for streams and processes that outlive the main process */
+    uint8_t exit_flags;
+    struct buffer exit; /* the payload of EXIT */
+};
 
 /* A connection that `runner connect` has made. The one whose HELLO was right is the host. */
 struct bridge {
@@ -131,7 +139,8 @@ struct runner {
     struct watched *watched; /* the sources of causes of failures, or NULL */
 
     struct worker *workers, *retired_workers;
-    struct worker_slot *slots;
+    struct shared *shared;
+    int shared_fd;
 };
 
 #endif

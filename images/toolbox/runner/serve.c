@@ -9,24 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bridge.h"
 #include "causes.h"
-#include "channel-end.h"
-#include "channel-start.h"
 #include "channel.h"
 #include "connect.h"
-#include "endpoint.h"
 #include "network.h"
 #include "pool.h"
-#include "receipt.h"
 #include "runner.h"
 
 #define EVENTS 64
@@ -101,15 +97,15 @@ static void take_standard_streams(struct runner *r) {
 }
 
 static bool set_up(struct runner *r, bool takes_bridges) {
-    receipt_note_start();
     umask(022);
     if (chdir("/") != 0) return false;
     struct rlimit limit;
     r->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    r->slots = mmap(NULL, pool_slot_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!pool_share_memory(r)) return false;
+    clock_gettime(CLOCK_REALTIME_COARSE, &r->shared->session_start);
     r->listener = (struct source){.on_event = on_listener, .fd = takes_bridges ? listen_for_bridges() : -1};
-    if (r->epoll_fd < 0 || r->slots == MAP_FAILED || (takes_bridges && r->listener.fd < 0) || !open_signals(r)) return false;
+    if (r->epoll_fd < 0 || (takes_bridges && r->listener.fd < 0) || !open_signals(r)) return false;
     if (getrandom(&r->boot_id, sizeof r->boot_id, 0) != sizeof r->boot_id) return false;
     watch(r, &r->signals, EPOLLIN);
     if (takes_bridges) watch(r, &r->listener, EPOLLIN);

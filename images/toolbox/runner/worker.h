@@ -4,7 +4,13 @@
 
 #include "job.h"
 
-/* The whole life of a worker, in the forked process. `slots` are those of all workers, `slot` is its own. */
-_Noreturn void worker_main(int control, const struct worker_slot *slots, struct worker_slot *slot);
+struct worker_place {
+    int control, shared_fd;
+    struct shared *shared;
+    struct worker_slot *slot; /* its own */
+};
+
+/* The whole life of a worker, in the forked process. */
+_Noreturn void worker_main(const struct worker_place *place);
 
 #endif

@@ -1,6 +1,6 @@
 /**
  * The numbers of the runner's protocol, version 1; images/toolbox/runner/PROTOCOL.md explains them. The
- * runner has the same numbers under the same names in images/toolbox/runner/protocol.h, and a unit test
+ * runner has the same numbers under the same names in images/toolbox/common/protocol.h, and a unit test
  * compares the two files.
  */
 export const PROTOCOL_VERSION = 1;

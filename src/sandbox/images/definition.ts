@@ -31,7 +31,9 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     repository: "brig/toolbox",
     directory: imageDirectory("toolbox"),
     isPart: (path) =>
-      /^(?:Dockerfile|hosts|resolv\.conf)$|^(?:runner|apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
+      /^(?:Dockerfile|hosts|resolv\.conf)$|^(?:runner|runner-files|common|apply-patch|attempts)\/[^/]+\.[ch]$/.test(
+        path,
+      ),
     packageFiles: [ripgrepFile],
     hasMovingTag: false,
   },

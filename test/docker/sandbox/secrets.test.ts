@@ -6,7 +6,7 @@ import { promised } from "../../guarantees.js";
 import { forEachHostUser } from "../../support/each-host-user.js";
 import { call, testEngine } from "../../support/engine.js";
 import { differs, titled } from "../../support/runtime-differences.js";
-import { program } from "../../support/sandbox.js";
+import { program, sandboxTest } from "../../support/sandbox.js";
 
 /** An engine that overhears the token in the first HELLO. */
 async function overhearingEngine(): Promise<{ engine: Engine; token: () => Buffer }> {
@@ -84,6 +84,22 @@ describe("the session's token", () => {
         }
       },
     );
+  });
+});
+
+describe.each(["workspace-write", "danger-full-access"] as const)("in %s a worker", (mode) => {
+  sandboxTest("shows nobody its memory, also while it becomes another program", async ({ open }) => {
+    const sandbox = await open({ mode });
+    const looking = sandbox.exec(program("open-memory.py", "3"));
+    let isOver = false;
+    void looking.finally(() => {
+      isOver = true;
+    });
+    // Those that are killed meanwhile fail.
+    while (!isOver) await sandbox.files.stat("/tmp").catch(() => undefined);
+    const [killed, ...opened] = (await looking).stdout.trim().split("\n");
+    expect(Number(killed)).toBeGreaterThan(20);
+    expect(opened).toEqual([]);
   });
 });
 

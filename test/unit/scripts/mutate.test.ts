@@ -152,7 +152,14 @@ describe("faults that change nothing observable", () => {
 });
 
 describe("the tests in containers for a fault", () => {
-  const places = ["src/sandbox/docker", "src/sandbox/policy", "src/sandbox", "images/toolbox/runner"];
+  const places = [
+    "src/sandbox/docker",
+    "src/sandbox/policy",
+    "src/sandbox",
+    "images/toolbox/runner",
+    "images/toolbox/runner-files",
+    "images/toolbox/common",
+  ];
   const filesIn = async (place: string) =>
     (await readdir(`${root}/${place}`, { recursive: true }))
       .filter(
@@ -171,8 +178,8 @@ describe("the tests in containers for a fault", () => {
 
   it("leave the long ones of the runner to the end", () => {
     const long = "test/docker/sandbox/ended.test.ts";
-    expect(containerTests("images/toolbox/runner/wire.c").at(-1)).toContain(long);
-    expect(containerTests("images/toolbox/runner/wire.c")[0]).not.toContain(long);
+    expect(containerTests("images/toolbox/common/wire.c").at(-1)).toContain(long);
+    expect(containerTests("images/toolbox/common/wire.c")[0]).not.toContain(long);
     expect(containerTests("images/toolbox/runner/causes.c")[1]).toEqual([
       "test/docker/sandbox/causes.test.ts",
       "test/docker/sandbox/silence.test.ts",
@@ -181,8 +188,10 @@ describe("the tests in containers for a fault", () => {
 
   it("begin with those that use the file most", () => {
     const first = (file: string) => containerTests(file)[0][0];
-    expect(first("images/toolbox/runner/commit-step.c")).toBe("test/docker/sandbox/tree/commit.test.ts");
-    expect(first("images/toolbox/runner/committed.c")).toBe("test/docker/sandbox/results.test.ts");
+    expect(first("images/toolbox/runner-files/commit-step.c")).toBe(
+      "test/docker/sandbox/tree/commit.test.ts",
+    );
+    expect(first("images/toolbox/runner-files/committed.c")).toBe("test/docker/sandbox/results.test.ts");
     expect(first("src/sandbox/sweep.ts")).toBe("test/docker/sweep.test.ts");
     expect(first("src/sandbox/docker/podman/podman-body.ts")).toBe("test/docker/podman.test.ts");
     expect(first("src/sandbox/docker/calls/tar.ts")).toBe("test/docker/engine.test.ts");

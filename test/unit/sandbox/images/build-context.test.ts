@@ -58,14 +58,18 @@ describe("the toolbox's build", () => {
       expect.arrayContaining([
         "Dockerfile",
         "runner/main.c",
-        "runner/wire.h",
+        "common/wire.h",
+        "runner-files/main.c",
         "apply-patch/main.c",
         "attempts/main.c",
       ]),
     );
     expect(
       paths.filter(
-        (path) => !/^(Dockerfile|hosts|resolv\.conf|(runner|apply-patch|attempts)\/[^/]+\.[ch])$/.test(path),
+        (path) =>
+          !/^(Dockerfile|hosts|resolv\.conf|(runner|runner-files|common|apply-patch|attempts)\/[^/]+\.[ch])$/.test(
+            path,
+          ),
       ),
     ).toEqual([]);
   });

@@ -1,41 +1,57 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
-const runner = new URL("../../../../images/toolbox/runner/", import.meta.url);
-const read = (name: string) => readFileSync(new URL(name, runner), "utf8");
-const files = readdirSync(runner).filter((name) => /\.[ch]$/.test(name));
-const sources = files.filter((name) => name.endsWith(".c"));
-
-/** The list at the top of runner.h, from the bottom layer up. */
-const listed = [...read("runner.h").matchAll(/^ \* {3}([a-z0-9-]+\.[ch]) +\S/gm)].map(
-  ([, name = ""]) => name,
+const toolbox = new URL("../../../../images/toolbox/", import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, toolbox), "utf8");
+const files = ["common", "runner-files", "runner"].flatMap((folder) =>
+  readdirSync(new URL(folder, toolbox))
+    .filter((name) => /\.[ch]$/.test(name))
+    .map((name) => `${folder}/${name}`),
 );
-const layerOf = new Map(listed.map((name, layer) => [stemOf(name), layer]));
+const sources = files.filter((path) => path.endsWith(".c"));
 
-function stemOf(name: string): string {
-  return name.replace(/\.[ch]$/, "");
+/** The list in the README, from the bottom layer up. */
+const listed = [...read("runner/README.md").matchAll(/^## (.+)$|^- `([a-z0-9-]+\.[ch])` \S/gm)].reduce(
+  ({ folder, paths }, [, title, name]) =>
+    title === undefined
+      ? { folder, paths: [...paths, `${folder}/${name}`] }
+      : { folder: title === "Here" ? "runner" : title.replace("../", ""), paths },
+  { folder: "", paths: [] as string[] },
+).paths;
+const layerOf = new Map(listed.map((path, layer) => [stemOf(path), layer]));
+
+function stemOf(path: string): string {
+  return path.replace(/\.[ch]$/, "");
 }
 
-function includes(name: string): string[] {
-  return [...read(name).matchAll(/^#include "(.+)"$/gm)].map(([, header = ""]) => header);
+function folderOf(path: string): string {
+  return path.slice(0, path.indexOf("/"));
+}
+
+/** The paths of the headers that a file includes. */
+function includes(path: string): string[] {
+  return [...read(path).matchAll(/^#include "(.+)"$/gm)].map(([, header = ""]) => {
+    const own = `${folderOf(path)}/${header}`;
+    return files.includes(own) ? own : `common/${header}`;
+  });
 }
 
 /** A source may always include runner.h, which is the data of PID 1; otherwise only what is listed above it, and its own header. */
-function mayInclude(name: string, header: string): boolean {
-  const [layer, below] = [layerOf.get(stemOf(name)), layerOf.get(stemOf(header))];
+function mayInclude(path: string, header: string): boolean {
+  const [layer, below] = [layerOf.get(stemOf(path)), layerOf.get(stemOf(header))];
   if (layer === undefined || below === undefined) return false;
-  return below <= layer || (header === "runner.h" && name.endsWith(".c"));
+  return below <= layer || (header === "runner/runner.h" && path.endsWith(".c"));
 }
 
 describe("the files of the runner", () => {
-  it("are each listed in runner.h with what they are for", () => {
+  it("are each listed in its README with what they are for", () => {
     const withoutSource = files.filter(
-      (name) => name.endsWith(".h") && !sources.includes(`${stemOf(name)}.c`),
+      (path) => path.endsWith(".h") && !sources.includes(`${stemOf(path)}.c`),
     );
     expect([...listed].sort()).toEqual([...sources, ...withoutSource].sort());
   });
 
-  it.for(files)("%s uses only what stands above it in the list", (name) => {
-    expect(includes(name).filter((header) => !mayInclude(name, header))).toEqual([]);
+  it.for(files)("%s uses only what stands above it in the list", (path) => {
+    expect(includes(path).filter((header) => !mayInclude(path, header))).toEqual([]);
   });
 });

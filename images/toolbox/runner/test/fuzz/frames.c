@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../../buffer.h"
-#include "../../wire.h"
+#include "../../../common/wire.h"
 #include "input.h"
 
 #define LIMIT 4096u

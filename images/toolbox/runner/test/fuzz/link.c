@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../buffer.h"
-#include "../../wire.h"
+#include "../../../common/wire.h"
 #include "input.h"
 
 #define MOST_FRAMES 2048

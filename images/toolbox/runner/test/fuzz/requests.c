@@ -1,8 +1,9 @@
 /* The parsers of SPAWN, FILE, sequences, HELLO and the records of a commit. A request they accept can be written back byte for byte, so nothing was misread or skipped. */
 #include <string.h>
 
-#include "../../commit-records.h"
-#include "../../wire.h"
+#include "../../../runner-files/commit-records.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../common/wire.h"
 #include "input.h"
 
 struct writer {

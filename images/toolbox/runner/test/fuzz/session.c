@@ -34,7 +34,7 @@
 #include "input.h"
 
 /* Small limits, so that short inputs reach them. */
-#include "../../wire.h"
+#include "../../../common/wire.h"
 #undef INITIAL_CREDIT
 #define INITIAL_CREDIT (16u << 10)
 #undef MAX_PAYLOAD_FROM_RUNNER
@@ -88,30 +88,19 @@ static long missing_call = -1;
 #include "calls.h"
 
 #include "../../buffer.c"
-#include "../../sha256.c"
-#include "../../wire.c"
+#include "../../../common/sha256.c"
+#include "../../../common/wire.c"
 #include "../../link.c"
-#include "../../io.c"
+#include "../../../common/io.c"
 #include "../../address.c"
-#include "../../job.c"
+#include "../../../common/job.c"
 #include "../../loop.c"
 #include "../../counters.c"
 #include "../../uncounted.c"
 #include "../../rooms.c"
 #include "../../pool.c"
 #include "../../causes.c"
-#include "../../channel-input.c"
-#include "../../channel-output.c"
-#include "../../channel-tree.c"
-#include "../../channel-streams.c"
-#include "../../channel-queue.c"
-#include "../../channel-end.c"
-#include "../../channel-start.c"
 #include "../../channel.c"
-#include "../../endpoint.c"
-#include "../../connection.c"
-#include "../../listener.c"
-#include "../../datagrams.c"
 #include "../../network.c"
 #undef READ_SIZE
 #include "../../bridge.c"
@@ -145,7 +134,6 @@ static int fstatfs_or_fake(int fd, struct statfs *out) {
 /* ---- what is not there ------------------------------------------------------------------------------------------ */
 
 int listen_for_bridges(void) { return -1; }
-void receipt_note_start(void) {}
 static pid_t parent_of_all; /* 0: the engine started them */
 pid_t parent_of(pid_t pid) { return pid > 0 ? parent_of_all : -1; }
 /* For how many calls orphans are still found, since when the runner asked for them, and a test of the function by which it knows its workers. */
@@ -157,10 +145,8 @@ size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
     if (are_workers_known) REQUIRE(are_workers_known(is_ours));
     return orphans_left ? orphans_left-- : 0;
 }
-_Noreturn void worker_main(int control, const struct worker_slot *slots, struct worker_slot *slot) {
-    (void)control;
-    (void)slots;
-    (void)slot;
+_Noreturn void worker_main(const struct worker_place *place) {
+    (void)place;
     abort(); /* fork never returns 0 here */
 }
 
@@ -838,12 +824,11 @@ static void open_runner(void) {
     s.r.uncounted.reads_proc = false;
     for (int i = 0; i < KERNEL_TABLES; i++) s.r.uncounted.tables[i] = -1;
     s.r.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    s.r.slots = calloc(1, pool_slot_bytes());
     s.r.boot_id = 7;
     sha256_short(token, TOKEN_BYTES, s.r.token_hash);
     death_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s.r.signals = (struct source){.on_event = on_death, .fd = death_bell};
-    REQUIRE(s.r.epoll_fd >= 0 && s.r.slots && death_bell >= 0);
+    REQUIRE(s.r.epoll_fd >= 0 && pool_share_memory(&s.r) && death_bell >= 0);
     watch(&s.r, &s.r.signals, EPOLLIN);
     open_server();
 }
@@ -861,7 +846,8 @@ static void close_runner(void) {
     REQUIRE(!s.r.workers && s.r.open_connections == 0);
     close(death_bell);
     close(s.r.epoll_fd);
-    free(s.r.slots);
+    munmap(s.r.shared, sizeof *s.r.shared);
+    close(s.r.shared_fd);
     buffer_free(&s.r.link.kept);
     buffer_free(&s.r.link.control);
     buffer_free(&s.stream);

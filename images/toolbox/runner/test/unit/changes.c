@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "../../changes.c"
-#include "../../sight.c"
+#include "../../../runner-files/changes.c"
+#include "../../../runner-files/sight.c"
 
 #include "root.h"
 

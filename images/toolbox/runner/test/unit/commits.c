@@ -51,7 +51,7 @@ static ssize_t read_here(int fd, void *to, size_t size) {
 #define flock flock_here
 #define nanosleep pause_here
 #define read read_here
-#include "../../commit.c"
+#include "../../../runner-files/commit.c"
 #undef flock
 #undef nanosleep
 #undef read

@@ -10,11 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../commit.h"
-#include "../../file-stat.h"
-#include "../../job.h"
-#include "../../protocol.h"
-#include "../../wire.h"
+#include "../../../runner-files/commit.h"
+#include "../../../runner-files/file-stat.h"
+#include "../../../common/job.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../common/wire.h"
 #include "root.h"
 
 /* The value of an owner or group in a record that is not to be changed. */

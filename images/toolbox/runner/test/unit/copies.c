@@ -36,13 +36,13 @@ static ssize_t write_of_copy(int fd, const void *from, size_t size, off_t at) {
 /* The source is included, so that tests can act just before it copies. */
 #define syscall call_of_copy
 #define pwrite write_of_copy
-#include "../../copy-content.c"
+#include "../../../runner-files/copy-content.c"
 #undef syscall
 #undef pwrite
-#include "../../copy.h"
-#include "../../job.h"
-#include "../../protocol.h"
-#include "../../wire.h"
+#include "../../../runner-files/copy.h"
+#include "../../../common/job.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../common/wire.h"
 #include "root.h"
 
 static uint8_t second[1 << 20], answer[RESULT_MAX], states[1 << 18];

@@ -17,7 +17,7 @@ static int nanosleep_or_do(const struct timespec *wanted);
 #define nanosleep(wanted, left) nanosleep_or_do(wanted)
 #include "../../connect.c"
 #undef nanosleep
-#include "../../command.c"
+#include "../../worker.c"
 
 int runner_main(int argc, char **argv);
 #define main runner_main

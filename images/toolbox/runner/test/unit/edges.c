@@ -951,14 +951,14 @@ static void each_worker_has_a_slot_of_its_own(void) {
     static struct worker all[WORKER_SLOTS];
     open_runner();
     for (int i = 0; i < WORKER_SLOTS; i++) {
-        if (i < 3) REQUIRE(free_slot(&s.r) == &s.r.slots[i]);
-        all[i] = (struct worker){.slot = &s.r.slots[i], .next = s.r.workers};
+        if (i < 3) REQUIRE(free_slot(&s.r) == &s.r.shared->slots[i]);
+        all[i] = (struct worker){.slot = &s.r.shared->slots[i], .next = s.r.workers};
         s.r.workers = &all[i];
     }
     errno = 0;
     REQUIRE(!free_slot(&s.r) && errno == EAGAIN);
     all[701].next = all[700].next;
-    REQUIRE(free_slot(&s.r) == &s.r.slots[700]);
+    REQUIRE(free_slot(&s.r) == &s.r.shared->slots[700]);
     s.r.workers = NULL;
     close_runner();
 }

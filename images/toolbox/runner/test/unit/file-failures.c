@@ -5,21 +5,22 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
-#include "../../changes.h"
-#include "../../copy.h"
-#include "../../file-list.h"
-#include "../../file-read.h"
-#include "../../file-remove.h"
-#include "../../file-stat.h"
-#include "../../file-write.h"
-#include "../../protocol.h"
-#include "../../receipt.h"
-#include "../../wire.h"
+#include "../../../runner-files/changes.h"
+#include "../../../runner-files/copy.h"
+#include "../../../runner-files/file-list.h"
+#include "../../../runner-files/file-read.h"
+#include "../../../runner-files/file-remove.h"
+#include "../../../runner-files/file-stat.h"
+#include "../../../runner-files/file-write.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../runner-files/receipt.h"
+#include "../../../common/wire.h"
 #include "root.h"
 
 #define OUTPUT_MAX 65536
 
 static const volatile uint32_t never;
+static const struct shared shared;
 static struct file_request request;
 static uint8_t answer[RESULT_MAX];
 static struct file_result result;
@@ -34,7 +35,7 @@ static void open_stream(const char *input) {
 
 /* Runs an operation whose system call with this number (from 0) fails. False if it makes fewer calls. */
 static bool fails_in(uint32_t (*operation)(const struct file_job *), int number, uint32_t *error) {
-    struct file_job job = {.stream = stream, .cancelled = &never};
+    struct file_job job = {.stream = stream, .cancelled = &never, .shared = &shared};
     char here[PATH_MAX];
     size_t before = count_in("/proc/self/fd");
     result = (struct file_result){.bytes = answer};

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../../buffer.h"
-#include "../../wire.h"
+#include "../../../common/wire.h"
 #include "require.h"
 
 /* A test that has to wait longer than this has failed. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../../commit-journal.c"
+#include "../../../runner-files/commit-journal.c"
 
 #include "root.h"
 

@@ -22,12 +22,12 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
 /* The sources are included, so that tests can call their static functions and act just before a file is opened. */
 #define open(path, ...) open_after_that(path, OPEN_FLAGS(__VA_ARGS__, 0, 0))
 #define OPEN_FLAGS(flags, mode, ...) flags, mode
-#include "../../file-list.c"
-#include "../../file-read.c"
-#include "../../file-remove.c"
-#include "../../file-stat.c"
-#include "../../file-write.c"
-#include "../../files.c"
+#include "../../../runner-files/file-list.c"
+#include "../../../runner-files/file-read.c"
+#include "../../../runner-files/file-remove.c"
+#include "../../../runner-files/file-stat.c"
+#include "../../../runner-files/file-write.c"
+#include "../../../runner-files/files.c"
 #undef open
 
 #include "../../address.h"
@@ -35,9 +35,11 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
 #include "../../counters.h"
 #include "../../link.h"
 #include "../../rooms.h"
-#include "../../sha256.h"
-#include "../../tree.h"
+#include "../../../common/sha256.h"
+#include "../../../common/tree.h"
 #include "require.h"
+
+static struct shared shared;
 
 /* Stands in for report.c, which needs the mounts and limits of a real sandbox and is tested in one. */
 int report_write(int out, const char *paths) { return out < 0 || !paths ? -1 : 0; }
@@ -182,7 +184,7 @@ static uint32_t perform(const struct operation *o, char *output) {
     if (o->what == FILE_WRITE) close(ends[1]);
     uint32_t cancelled = o->cancelled;
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled, NULL};
+    struct file_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled, &shared};
     file_operation_run(&job, &report, result);
     if (o->what != FILE_WRITE) close(ends[1]);
     ssize_t n = output ? read(ends[0], output, 255) : 0;
@@ -209,7 +211,7 @@ static void a_short_read_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, NULL};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, &shared};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == READ_RESULT_BYTES + 7);
     REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT_BYTES, "3456789", 7) == 0);
@@ -302,7 +304,7 @@ static void a_short_list_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, NULL};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, &shared};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == 0);
     put_file("listed/file", "", 0600);
@@ -339,7 +341,7 @@ static void a_short_write_comes_with_its_request(void) {
     put32(request + 28 + length, 3);
     memcpy(request + 32 + length, "a\0b", 3);
     struct worker_report report = {0};
-    struct file_job job = {request, 35 + length, -1, &cancelled, NULL};
+    struct file_job job = {request, 35 + length, -1, &cancelled, &shared};
     file_operation_run(&job, &report, result);
     struct stat st;
     REQUIRE(report.error == 0 && stat(in_root("inline"), &st) == 0 && st.st_size == 3);
@@ -372,7 +374,7 @@ static void a_sequence_ends_with_the_first_write_that_fails(void) {
     size += add_write(request + size, in_root("fourth"), "four");
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_job job = {request, size, -1, &cancelled, NULL};
+    struct file_job job = {request, size, -1, &cancelled, &shared};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ENOENT && report.result_length == 4 && get32(result) == 2);
     require_file("first", "one");
@@ -536,7 +538,7 @@ static void in_a_sequence_each_write_has_its_own_word_on_links(void) {
     request[second + 5] |= PATH_WITHOUT_LINKS;
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_job job = {request, size, -1, &cancelled, NULL};
+    struct file_job job = {request, size, -1, &cancelled, &shared};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ELOOP && get32(result) == 1);
     require_file("tree/through", "one");
@@ -673,7 +675,7 @@ static uint32_t perform_bytes(uint8_t what, const char *path, const char *second
     put32(request + 28 + path_length, second_length);
     memcpy(request + 32 + path_length, second, second_length);
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + path_length + second_length, -1, &never, NULL};
+    struct file_job job = {request, 32 + path_length + second_length, -1, &never, &shared};
     file_operation_run(&job, &report, result);
     *length = report.result_length;
     return report.error;
@@ -688,7 +690,7 @@ static void require_description(const char *name, uint8_t flags, const char *tar
     put32(request + 24, (uint32_t)path_length);
     memcpy(request + 28, in_root(name), path_length);
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + path_length, -1, &never, NULL};
+    struct file_job job = {request, 32 + path_length, -1, &never, &shared};
     memset(result, 0xee, sizeof result);
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && lstat(in_root(name), &st) == 0 && report.result_length == STAT_RECORD_BYTES + target_length);

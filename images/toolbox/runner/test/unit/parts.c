@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "../../buffer.h"
-#include "../../io.h"
-#include "../../job.h"
-#include "../../wire.h"
+#include "../../../common/io.h"
+#include "../../../common/job.h"
+#include "../../../common/wire.h"
 #include "require.h"
 
 /* The answer of sched_getaffinity(2): an errno, or these processors. And how often sched_setaffinity(2) was called, with which ones last. */
@@ -37,7 +37,7 @@ static int setaffinity_here(pid_t pid, size_t size, const cpu_set_t *set) {
 }
 #define sched_getaffinity getaffinity_here
 #define sched_setaffinity setaffinity_here
-#include "../../scheduling.c"
+#include "../../../common/scheduling.c"
 #undef sched_getaffinity
 #undef sched_setaffinity
 

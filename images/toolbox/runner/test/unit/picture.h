@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 
-#include "../../file-stat.h"
+#include "../../../runner-files/file-stat.h"
 #include "root.h"
 
 #define PICTURE_MAX 8192

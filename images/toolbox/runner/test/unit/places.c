@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "failing.h"
 
-#include "../../commit-place.h"
+#include "../../../runner-files/commit-place.h"
 #include "commits.h"
 #include "picture.h"
 

@@ -10,19 +10,20 @@
 #include <sys/wait.h>
 
 /* The sources are included, so that tests can call their static functions. */
-#include "../../processor-waits.c"
-#include "../../socket-owners.c"
+#include "../../../runner-files/processor-waits.c"
+#include "../../../runner-files/socket-owners.c"
 
-#include "../../protocol.h"
+#include "../../../runner-files/file-protocol.h"
 #include "root.h"
 
 static uint32_t cancelled;
-static struct worker_slot slots[WORKER_SLOTS];
+static struct shared shared;
+static struct worker_slot *const slots = shared.slots;
 static uint8_t answer[WAITS_MAX * WAIT_RECORD_BYTES + WAIT_RECORD_BYTES], queries[3 * OWNER_QUERY_BYTES];
 
 static void begin(void) {
     cancelled = 0;
-    memset(slots, 0, sizeof slots);
+    shared = (struct shared){0};
     memset(answer, 0xee, sizeof answer);
     memset(queries, 0, sizeof queries);
     expected.pid = 0;
@@ -69,7 +70,7 @@ static void ask(size_t at, const struct connection *c, int end) {
 }
 
 static uint32_t find_owners(size_t count) {
-    struct file_job job = {.cancelled = &cancelled, .slots = slots};
+    struct file_job job = {.cancelled = &cancelled, .shared = &shared};
     struct file_request request = {.second = queries, .second_length = (uint32_t)(count * OWNER_QUERY_BYTES)};
     struct file_result result = {.bytes = answer};
     uint32_t error = owners_find(&job, &request, &result);
@@ -191,7 +192,7 @@ static void a_search_ends_when_nobody_wants_it_or_after_so_many_descriptors(void
     cancelled = 1;
     REQUIRE(find_owners(1) == 0);
     require_owner(0, 0, 0, "");
-    struct file_job job = {.cancelled = &cancelled, .slots = slots};
+    struct file_job job = {.cancelled = &cancelled, .shared = &shared};
     struct search s = {.job = &job, .missing = 1, .descriptors_left = 1};
     REQUIRE(!goes_on(&s));
     cancelled = 0;
@@ -209,7 +210,7 @@ static void a_search_ends_when_nobody_wants_it_or_after_so_many_descriptors(void
 }
 
 static void look_where_nothing_is(int left, int expected_left) {
-    struct file_job job = {.cancelled = &cancelled, .slots = slots};
+    struct file_job job = {.cancelled = &cancelled, .shared = &shared};
     struct search s = {.job = &job, .missing = 1, .descriptors_left = left};
     expected.pid = getpid();
     expected.descriptor = 1000;
@@ -226,7 +227,7 @@ static void a_few_descriptors_are_tried_where_the_next_one_is_likely(void) {
 static void a_question_that_is_cut_off_or_too_long_is_refused(void) {
     static uint8_t many[(OWNERS_MAX + 1) * OWNER_QUERY_BYTES];
     static uint8_t result_bytes[OWNERS_MAX * OWNER_RECORD_BYTES];
-    struct file_job job = {.cancelled = &cancelled, .slots = slots};
+    struct file_job job = {.cancelled = &cancelled, .shared = &shared};
     struct file_request request = {.second = many, .second_length = sizeof many};
     struct file_result result = {.bytes = result_bytes};
     begin();
@@ -271,7 +272,7 @@ static int listed(const struct file_result *result, pid_t thread) {
 }
 
 static uint32_t list_waits(struct file_result *result) {
-    struct file_job job = {.cancelled = &cancelled, .slots = slots};
+    struct file_job job = {.cancelled = &cancelled, .shared = &shared};
     *result = (struct file_result){.bytes = answer};
     return waits_list(&job, result);
 }

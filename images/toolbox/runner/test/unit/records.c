@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../beneath.h"
-#include "../../commit-records.h"
-#include "../../protocol.h"
-#include "../../sha256.h"
-#include "../../wire.h"
+#include "../../../runner-files/beneath.h"
+#include "../../../runner-files/commit-records.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../common/sha256.h"
+#include "../../../common/wire.h"
 #include "require.h"
 
 /* ---- records of a commit ---------------------------------------------------------------------------------------------- */

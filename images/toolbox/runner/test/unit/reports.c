@@ -18,7 +18,7 @@ static void *mmap_or_not(size_t size);
 #define malloc(size) malloc_or_not(size)
 #define open_memstream(bytes, size) open_memstream_or_not(bytes, size)
 #define mmap(at, size, protection, flags, fd, offset) mmap_or_not(size)
-#include "../../report.c"
+#include "../../../runner-files/report.c"
 #undef malloc
 #undef open_memstream
 #undef mmap

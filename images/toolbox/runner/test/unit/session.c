@@ -571,7 +571,7 @@ static void the_standard_streams_become_the_null_device(void) {
     }
 }
 
-/* Opens descriptors around the one that is kept, which may have any number. */
+/* Opens descriptors around the two that are kept, which may have any number. */
 static int close_others(int keep) {
     struct runner r = {.highest_fd = missing_call < 0 ? 3 : 60};
     static const int numbers[] = {3, 4, 5, 6, 7, 8, 9, 30, 31, 32, 60};
@@ -579,9 +579,10 @@ static int close_others(int keep) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (dup2(1, numbers[i]) != numbers[i]) return 1;
     if (missing_call < 0 && dup2(1, 150) != 150) return 1;
-    close_all_but(&r, keep);
+    dup2(1, keep + 1);
+    close_all_but(&r, keep, keep + 1);
     for (int fd = 0; fd < 200; fd++)
-        if ((fcntl(fd, F_GETFD) >= 0) != (fd < 3 || fd == keep)) return 2;
+        if ((fcntl(fd, F_GETFD) >= 0) != (fd < 3 || fd == keep || fd == keep + 1)) return 2;
     return 0;
 }
 

@@ -38,12 +38,12 @@ static long rename_here(int from, const char *name, int to, const char *new_name
 }
 
 /* These sources are included, so that tests can act just before their renames and just after their reads. */
-#include "../../commit-step.h"
+#include "../../../runner-files/commit-step.h"
 static long call_of_step(long number, int from, const char *name, int to, const char *new_name, unsigned flags) {
     return number == SYS_renameat2 ? rename_here(from, name, to, new_name, flags) : -1;
 }
 #define syscall call_of_step
-#include "../../commit-step.c"
+#include "../../../runner-files/commit-step.c"
 #undef syscall
 
 static ssize_t read_piece(int fd, void *to, size_t size, off_t at) {
@@ -53,15 +53,15 @@ static ssize_t read_piece(int fd, void *to, size_t size, off_t at) {
     return n;
 }
 #define pread read_piece
-#include "../../same-content.c"
+#include "../../../runner-files/same-content.c"
 #undef pread
-#include "../../beneath.c"
-#include "../../commit.h"
-#include "../../file-remove.h"
-#include "../../file-stat.h"
-#include "../../job.h"
-#include "../../protocol.h"
-#include "../../wire.h"
+#include "../../../runner-files/beneath.c"
+#include "../../../runner-files/commit.h"
+#include "../../../runner-files/file-remove.h"
+#include "../../../runner-files/file-stat.h"
+#include "../../../common/job.h"
+#include "../../../runner-files/file-protocol.h"
+#include "../../../common/wire.h"
 #include "root.h"
 
 static const uint8_t key[COMMIT_KEY_BYTES] = {7};

@@ -443,6 +443,43 @@ static void commands_get_the_processors_that_the_runner_began_with(void) {
     close_sandbox();
 }
 
+/* ---- file operations ---------------------------------------------------------------------------------------------- */
+
+static struct call *look_at_root(void) {
+    static const uint8_t request[FILE_HEAD_BYTES + 9] = {[0] = FILE_STAT, [FILE_HEAD_BYTES] = 1, [FILE_HEAD_BYTES + 4] = '/'};
+    uint32_t channel = ++host.last_channel;
+    host_send(FRAME_FILE, channel, request, sizeof request);
+    return await_exit(&host.calls[channel]);
+}
+
+static void the_program_of_file_operations_has_nothing_open_but_its_socket(void) {
+    open_sandbox();
+    for (int i = 0; i < 3; i++) {
+        struct call *c = look_at_root();
+        REQUIRE(kind_of(c) == EXIT_FILE && error_of(c) == 0 && buffer_length(&c->exit) > EXIT_HEAD_BYTES);
+    }
+    struct call *c = run_script("cd /proc; for p in [0-9]*; do read name < $p/comm; [ $name != unit-whole-file ] || { set -- $(ls $p/fd); echo $# $(grep Gid: $p/status); }; done");
+    REQUIRE(ended_with(c, 0) && is_text(&c->out, "4 Gid: 0 0 0 0\n"));
+    close_sandbox();
+}
+
+/* A path must not seem to be missing because the program is. */
+static void without_its_program_a_file_operation_fails_and_commands_do_not(void) {
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "-files");
+    REQUIRE(length > 0);
+    strcpy(path + length, "-files");
+    REQUIRE(mount("/dev/null", path, NULL, MS_BIND, NULL) == 0);
+    open_sandbox();
+    for (int i = 0; i < 3; i++) {
+        struct call *c = look_at_root();
+        REQUIRE(kind_of(c) == EXIT_FILE && error_of(c) == EIO && buffer_length(&c->exit) == EXIT_HEAD_BYTES);
+    }
+    REQUIRE(ended_with(run_script("exit 3"), 3));
+    close_sandbox();
+    REQUIRE(umount(path) == 0);
+}
+
 int main(void) {
     stand_alone();
     RUN(a_command_gets_its_arguments_its_directory_and_the_changed_environment);
@@ -463,6 +500,8 @@ int main(void) {
     RUN(many_commands_run_at_once_and_few_workers_stay);
     RUN(a_command_that_kills_its_worker_is_lost_with_all_that_it_started);
     RUN(commands_get_the_processors_that_the_runner_began_with);
+    RUN(the_program_of_file_operations_has_nothing_open_but_its_socket);
+    RUN(without_its_program_a_file_operation_fails_and_commands_do_not);
     forget_host();
     return 0;
 }
