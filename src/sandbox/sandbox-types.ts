@@ -2,7 +2,8 @@ import type { Readable, Writable } from "node:stream";
 import type { CommandEnd } from "./output/command-end.js";
 import type { CommandOptions, CommandResult, PortableFiles } from "./portable-sandbox.js";
 
-export type { CommandEnd as ExitStatus, StartFailure } from "./output/command-end.js";
+/** How a command in a sandbox ended. */
+export type ExitStatus = CommandEnd;
 
 /** Options for running one command. */
 export interface ExecOptions extends CommandOptions {

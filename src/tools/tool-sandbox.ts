@@ -1,13 +1,16 @@
 import type { Readable, Writable } from "node:stream";
-import type { CommandEnd } from "../sandbox/index.js";
-
-export type {
-  CommandEnd as ToolExit,
-  ResourceUsage,
-  StartFailure as ToolStartFailure,
-} from "../sandbox/index.js";
+import type { CommandEnd, ResourceUsage as CommandUsage, StartFailure } from "../sandbox/index.js";
 
 import type { PatchFiles } from "./patch/patch-files.js";
+
+/** How a program that a tool ran ended. */
+export type ToolExit = CommandEnd;
+
+/** Why a program of a tool could not be started. */
+export type ToolStartFailure = StartFailure;
+
+/** CPU time and peak memory of a program. */
+export type ResourceUsage = CommandUsage;
 
 /** What the tools need of a sandbox. */
 export interface ToolSandbox {

@@ -240,13 +240,29 @@ describe("the map of the code", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  it("says where to begin with a dozen tasks, and follows a call through twenty files at most", () => {
-    const [, tasks = ""] = map.split("## Where to change what");
-    expect(tasks.match(/^\| (?!To …|---).*`/gm)?.length).toBeGreaterThanOrEqual(12);
-    const [, way = ""] = /## The way of one tool call\n([\s\S]*?)\n## /.exec(map) ?? [];
+  it("is short, and follows a call through twenty files at most", () => {
+    expect(map.trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+    const [, way = ""] = /## The walk of a call\n([\s\S]*?)\n## /.exec(map) ?? [];
     const files = new Set([...way.matchAll(/`((?:src|images)\/[^`]+)`/g)].map(([, path]) => path));
+    expect(files.size).toBeGreaterThan(10);
     expect(files.size).toBeLessThanOrEqual(20);
   });
+
+  it.each(["cli", "services", "batch", "agent", "tools", "sandbox"])(
+    "is continued in the page of src/%s, which says in which files to begin",
+    (part) => {
+      const folder = join(root, "src", part);
+      const page = readFileSync(join(folder, "README.md"), "utf8");
+      const rows = page.match(/^\| (?!To …|---).*\|$/gm) ?? [];
+      expect(rows.length).toBeGreaterThanOrEqual(4);
+      const inside = readdirSync(folder, { recursive: true, encoding: "utf8" });
+      const isThere = (path: string) =>
+        existsSync(join(root, path)) || inside.some((one) => one === path || one.endsWith(`/${path}`));
+      const named = [...page.matchAll(/`([\w./-]+\.(?:tsx?|c|cjs|mjs|toml))`/g)].map(([, path = ""]) => path);
+      expect(named.length).toBeGreaterThanOrEqual(rows.length);
+      expect(named.filter((path) => !isThere(path) && path !== "config.toml")).toEqual([]);
+    },
+  );
 
   it("keeps the page for agents short", () => {
     expect(readFileSync(join(root, "AGENTS.md"), "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(

@@ -37,7 +37,7 @@ export interface BuildPlan {
 }
 
 /** The features of this image's Dockerfile that the engine lacks. Before Docker 23, and in Podman, these are the recent ones. */
-export async function lackingFeatures(
+async function lackingFeatures(
   features: readonly BuildKitFeature[],
   engine: BuildingEngine,
 ): Promise<BuildKitFeature[]> {
