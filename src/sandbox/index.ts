@@ -8,7 +8,7 @@ export type { Judgement, Verdict } from "./attack/judge.js";
 export { removeLeftQuarantines } from "./branch/arrival.js";
 export type { PatchSide } from "./changes/patch.js";
 export { isRefusedByGit, unifiedText } from "./changes/patch.js";
-export { applyKept, openFromSnapshot, undoKilledApplies } from "./changes/sandbox-changes.js";
+export { undoKilledApplies } from "./changes/sandbox-changes.js";
 export type {
   ApplyOptions,
   ApplyResult,
@@ -79,6 +79,18 @@ export {
   unfinishedImages,
   unfinishedInstruction,
 } from "./images/unfinished.js";
+export {
+  allowListOf,
+  applyKeptChanges,
+  containerOf,
+  disposeFirst,
+  isCopyOnWrite,
+  onEndOf,
+  planOf,
+  settingsOf,
+  startFromSnapshot,
+  startSandbox,
+} from "./inside.js";
 export { LABELS, sessionLabels } from "./labels.js";
 export { readableSecrets } from "./network/egress/read-egress.js";
 export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
@@ -86,7 +98,7 @@ export { openPorts, recordPort } from "./network/port-records.js";
 export type { SecondSandbox } from "./open-beside.js";
 export { openBeside } from "./open-beside.js";
 export type { StartOptions } from "./open-sandbox.js";
-export { closeFirst, openSandbox } from "./open-sandbox.js";
+export { openSandbox } from "./open-sandbox.js";
 export type { CallCause } from "./output/call-cause.js";
 export { causeSentences } from "./output/call-cause.js";
 export type { CapturedOutput } from "./output/captured-output.js";
@@ -109,7 +121,6 @@ export {
   truncateWithLineCount,
 } from "./output/truncation.js";
 export { treeLabel } from "./overlay/tree-volumes.js";
-export { commandEnvironment } from "./plan/image-settings.js";
 export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
 export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
@@ -161,7 +172,7 @@ export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
 export type { Proof } from "./proof/proof.js";
 export type { Receipt } from "./receipt/receipt.js";
 export { inTime } from "./removal.js";
-export { openedSandboxOf, Sandbox, sandboxFrom } from "./sandbox.js";
+export { Sandbox } from "./sandbox.js";
 export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
 export { GIT_ACCESSES, WORKSPACE_KINDS } from "./sandbox-options.js";
 export type { SandboxAbout, SandboxRecord } from "./sandbox-records.js";

@@ -53,8 +53,8 @@ describe.skipIf(missingForSsh !== null)(title, () => {
 
   it("that nobody waits for keeps no process alive", async () => {
     const program = `
-      import { connectEngine } from "./src/docker/connect.ts";
-      import { readEnvironment } from "./src/config/env.ts";
+      import { connectEngine } from "./src/sandbox/docker/connect.ts";
+      import { readEnvironment } from "./src/lib/env.ts";
       console.log((await connectEngine({ env: readEnvironment() })).arch);`;
     const DOCKER_HOST = `${server.endpoint}${await socket()}`;
     const { stdout } = await execa(

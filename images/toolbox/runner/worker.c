@@ -284,7 +284,7 @@ static int become_file_program(const struct worker_place *place) {
     snprintf(group, sizeof group, "%u", (unsigned)own);
     if (geteuid() == 0) setresgid(OTHER_GROUP, own, own);
     set_inherited(place, true);
-    execve(path, (char *[]){path, control, shared, slot, group, NULL}, (char *[]){NULL});
+    execve(path, (char *[]){path, control, shared, slot, group, NULL}, environ); /* the report says what it is */
     int error = errno == ENOMEM ? ENOMEM : EIO;
     set_inherited(place, false);
     setresgid(own, own, own);

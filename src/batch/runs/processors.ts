@@ -1,6 +1,6 @@
 import { pause } from "../../lib/time/pause.js";
 import type { Sandbox } from "../../sandbox/index.js";
-import { openedSandboxOf, threadWaits } from "../../sandbox/index.js";
+import { planOf, threadWaits } from "../../sandbox/index.js";
 
 /** How long work in a container may take. */
 export interface TimeAllowed {
@@ -183,7 +183,7 @@ export class ProcessorClock {
     ]);
     const machine = parseStat(stat ?? "");
     if (counts.usedMs === null || waitedMs === null || machine === null) return null;
-    const limit = openedSandboxOf(this.#sandbox).plan.limits.nanoCpus / 1e9;
+    const limit = planOf(this.#sandbox).limits.nanoCpus / 1e9;
     return {
       atMs: performance.now(),
       usedMs: counts.usedMs,

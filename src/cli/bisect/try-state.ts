@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { NeutralStream, neutralise } from "../../lib/terminal/terminal.js";
 import type { ExitStatus, LineFold, Sandbox, StartOptions, UnresolvedSettings } from "../../sandbox/index.js";
-import { appendOutput, emptyFold, sandboxFrom } from "../../sandbox/index.js";
+import { appendOutput, emptyFold } from "../../sandbox/index.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { fitted, write } from "../render.js";
@@ -52,8 +52,8 @@ async function openState(
   { settings, engine, context }: TryOptions,
 ): Promise<Sandbox> {
   const { environment, signal, stderr } = context;
-  const { openFromSnapshot, resolveSettings } = await import("../../sandbox/index.js");
-  const opened = await openFromSnapshot(
+  const { startFromSnapshot, resolveSettings } = await import("../../sandbox/index.js");
+  return await startFromSnapshot(
     (workspace) => resolveSettings({ ...settings, workspace, workspaceKind: "overlay" }),
     {
       id: snapshot,
@@ -68,7 +68,6 @@ async function openState(
       },
     },
   );
-  return sandboxFrom(opened);
 }
 
 /** Interprets an exit code as `git bisect run` does. */

@@ -73,13 +73,13 @@ export async function openKept(
     });
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
   await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
-  const { applyKept, openFromSnapshot, resolveSettings, connectEngine, sandboxFrom } = await import(
+  const { applyKeptChanges, startFromSnapshot, resolveSettings, connectEngine } = await import(
     "../../sandbox/index.js"
   );
   const engine = connectEngine({ env: environment });
   // A failure is reported where the engine is needed, when the snapshot is read.
   engine.catch(() => undefined);
-  const opened = await openFromSnapshot(
+  const sandbox = await startFromSnapshot(
     async (workspace) => {
       const settings = await resolveSettings({ workspace, workspaceKind: "overlay", environment });
       return { ...settings, inspection: mask && { rules: [], secrets: [], authorities: [], mask } };
@@ -97,9 +97,9 @@ export async function openKept(
     },
   );
   return {
-    sandbox: sandboxFrom(opened),
+    sandbox,
     kept,
-    apply: async (options) => await applyKept(opened, kept.id, options),
+    apply: async (options) => await applyKeptChanges(sandbox, kept.id, options),
   };
 }
 

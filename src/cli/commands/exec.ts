@@ -105,11 +105,10 @@ async function watchEgress(
   { json }: ExecFlags,
   { stderr }: CliContext,
 ): Promise<ExecEgress | null> {
-  const { openedSandboxOf } = await import("../../sandbox/index.js");
-  const { policy, setup } = openedSandboxOf(sandbox).settings;
+  const { hasAllowList, settingsOf } = await import("../../sandbox/index.js");
+  const { policy, setup } = settingsOf(sandbox);
   const { network } = policy.policy;
   const learns = network.kind === "allowlist" && network.learns === true;
-  const { hasAllowList } = await import("../../sandbox/index.js");
   if (!hasAllowList(network, setup) || (json !== true && !learns)) return null;
   const { ExecEgress } = await import("../egress/exec-egress.js");
   if (learns) await say(stderr, ExecEgress.warning);
@@ -165,8 +164,8 @@ async function runForJson(
 
 /** Notices about things that do not work in the sandbox. */
 async function noticesOf(sandbox: Sandbox): Promise<Pick<BrigError, "code" | "message" | "hint">[]> {
-  const { openedSandboxOf } = await import("../../sandbox/index.js");
-  return openedSandboxOf(sandbox).plan.notices.map(({ code, message, hint }) => ({ code, message, hint }));
+  const { planOf } = await import("../../sandbox/index.js");
+  return planOf(sandbox).notices.map(({ code, message, hint }) => ({ code, message, hint }));
 }
 
 async function runWithoutTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {

@@ -103,8 +103,8 @@ function splitPaths(argument: string): string[] {
 /** Null if the session works on a workspace of another kind. */
 async function copyOnWriteSandbox(conversation: Conversation): Promise<Sandbox | null> {
   const sandbox = await conversation.sandbox;
-  const { Sandbox, openedSandboxOf } = await import("../../sandbox/index.js");
-  return sandbox instanceof Sandbox && openedSandboxOf(sandbox).tree !== null ? sandbox : null;
+  const { Sandbox, isCopyOnWrite } = await import("../../sandbox/index.js");
+  return sandbox instanceof Sandbox && isCopyOnWrite(sandbox) ? sandbox : null;
 }
 
 function needsCopyOnWrite(command: "apply" | "undo"): Block {

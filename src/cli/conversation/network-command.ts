@@ -13,26 +13,27 @@ const USAGE = "/network, /network allow HOST, /network deny HOST or /network non
 export async function networkCommand({ argument, signal }: SlashCall, parts: SlashParts): Promise<void> {
   const { conversation, show } = parts;
   const sandbox = await conversation.sandbox;
-  const { Sandbox, openedSandboxOf } = await import("../../sandbox/index.js");
-  const opened = sandbox instanceof Sandbox ? openedSandboxOf(sandbox) : null;
-  if (opened === null || opened.egress === null)
+  const { Sandbox, allowListOf, settingsOf } = await import("../../sandbox/index.js");
+  const allowList = sandbox instanceof Sandbox ? allowListOf(sandbox) : null;
+  if (!(sandbox instanceof Sandbox) || allowList === null)
     return show(
       warning(
         `this session has no allow-list; its network is ${describeNetwork(conversation.setting.network)}`,
         "start brig with --network allowlist:HOST, for example allowlist:github.com",
       ),
     );
-  const { hosts } = opened.egress;
-  const kept = await projectHosts(opened.settings);
+  const { hosts } = allowList;
+  const settings = settingsOf(sandbox);
+  const kept = await projectHosts(settings);
   const always = (await kept?.read()) ?? [];
   if (argument === "") return show(await overview(hosts, { parts, signal, always }));
   const wanted = changedHosts(argument, hosts);
   if (wanted.kind === "refused") return show(warning(wanted.reason, USAGE));
   const network: NetworkScope = { kind: "allowlist", hosts: wanted.hosts };
-  const { policy, name } = opened.settings.policy;
+  const { policy, name } = settings.policy;
   if (!policy.overrides.network && !isWithinNetwork(network, policy.network))
     return show(warning(`the policy ${name} does not let the network be opened`));
-  opened.egress.set(network);
+  allowList.set(network);
   for (const host of always)
     if (!wanted.hosts.includes(host) && hosts.includes(host)) await kept?.remove(host);
   await conversation.changeSetting({ setting: { ...conversation.setting, network } });

@@ -42,14 +42,13 @@ export async function publishPorts(
   { publish = [], onClose, ...label }: Publishing,
   { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
 ): Promise<void> {
-  const { openedSandboxOf, closeFirst } = await import("../../sandbox/index.js");
+  const { disposeFirst } = await import("../../sandbox/index.js");
   const ports = new SandboxPorts(sandbox, label, environment.brigHome);
-  const opened = openedSandboxOf(sandbox);
-  closeFirst(opened, ports);
+  disposeFirst(sandbox, ports);
   for (const one of publish) {
     const { url } = await ports.open(one);
     await say(stderr, `brig: port ${one.sandboxPort} of the sandbox is at ${url}\n`);
   }
-  closeFirst(opened, offerPorts(ports, environment.brigHome));
-  if (onClose !== undefined) closeFirst(opened, { [Symbol.asyncDispose]: async () => onClose() });
+  disposeFirst(sandbox, offerPorts(ports, environment.brigHome));
+  if (onClose !== undefined) disposeFirst(sandbox, { [Symbol.asyncDispose]: async () => onClose() });
 }

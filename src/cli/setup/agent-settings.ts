@@ -51,8 +51,8 @@ export function sessionHost(
     warn: (warning) => say(stderr, warningText(warning)),
     async onSandbox(sandbox: Sandbox, { threadId: session }) {
       // Loaded with the sandbox, not before the first request to the model.
-      const { openedSandboxOf } = await import("../../sandbox/index.js");
-      if (openedSandboxOf(sandbox).settings.keep) await say(stderr, keptNote(sandbox));
+      const { settingsOf } = await import("../../sandbox/index.js");
+      if (settingsOf(sandbox).keep) await say(stderr, keptNote(sandbox));
       const isFirst = !hasPorts;
       hasPorts = true;
       await publishPorts(

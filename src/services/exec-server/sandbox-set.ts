@@ -7,13 +7,7 @@ import type {
   StartOptions,
   UnresolvedSettings,
 } from "../../sandbox/index.js";
-import {
-  commandEnvironment,
-  isAtOrBelow,
-  openSandbox,
-  resolveSettings,
-  sandboxFrom,
-} from "../../sandbox/index.js";
+import { isAtOrBelow, onEndOf, planOf, resolveSettings, startSandbox } from "../../sandbox/index.js";
 import { needToLook, type SandboxNeed } from "./permissions.js";
 
 /** An open sandbox, and what the methods of the protocol need to know of it. */
@@ -117,21 +111,20 @@ export class SandboxSet {
   async #open(need: SandboxNeed, key: string): Promise<ServedSandbox> {
     // Sandboxes that are closing take directories away that the next one would mount.
     await Promise.all(this.#leaving);
-    const opened = await openSandbox(this.#settings(need), {
+    const sandbox = await startSandbox(this.#settings(need), {
       ...this.#options,
       signal: this.#closing.signal,
     });
-    const sandbox = sandboxFrom(opened);
     // A sandbox that has ended by itself is of no use to the next one who asks.
-    opened.link.onGone = () => {
+    onEndOf(sandbox, () => {
       this.#kept.delete(key);
       const leaving = this.#close(sandbox)
         .catch(() => sandbox[Symbol.asyncDispose]())
         .finally(() => this.#leaving.delete(leaving));
       this.#leaving.add(leaving);
-    };
-    const { plan } = opened;
-    return { sandbox, need, environment: commandEnvironment(plan), placeholders: new Set(plan.placeholders) };
+    });
+    const { environment, placeholders } = planOf(sandbox);
+    return { sandbox, need, environment, placeholders: new Set(placeholders) };
   }
 }
 

@@ -4,8 +4,7 @@ import {
   cacheVolumeName,
   ensureCacheVolume,
   loadPolicy,
-  openSandbox,
-  sandboxFrom,
+  startSandbox,
   warner,
 } from "../../../sandbox/index.js";
 import type { ServerPlace, ServerProcess } from "../client/server-process.js";
@@ -84,8 +83,7 @@ async function open(
   const policy = await policyFor(settings.policy, place);
   const volumes = [{ volume, path: CACHE_PATH }];
   const own = { ...settings, policy, image, env: {}, volumes, keep: false };
-  const opened = await openSandbox(own, { engine, signal, onWarning });
-  return sandboxFrom(opened);
+  return await startSandbox(own, { engine, signal, onWarning });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { BrigError } from "../../../errors.js";
 import type { Sandbox, StoppedSandbox, StoppedSandboxFiles } from "../../../sandbox/index.js";
-import { missingImage, openedSandboxOf, stopSandbox } from "../../../sandbox/index.js";
+import { containerOf, missingImage, stopSandbox } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { openTestContainer, removeTests } from "../grading/run-tests.js";
 import { type ImageUser, imageUser } from "../place/image-user.js";
@@ -158,8 +158,7 @@ export class AttemptContainer {
 
   /** Gives access to the container without stopping it, while programs that the agent started run on. */
   async unstopped(): Promise<StoppedSandboxFiles> {
-    const { engine, containerId, settings } = openedSandboxOf(await this.running());
-    return { engine, containerId, brigHome: settings.environment.brigHome };
+    return containerOf(await this.running());
   }
 
   async stop(): Promise<StoppedSandbox> {

@@ -3,7 +3,7 @@ import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import { Gate } from "../../../lib/time/gate.js";
 import type { ContainerChange, Engine, Sandbox, StoppedSandboxFiles } from "../../../sandbox/index.js";
-import { openedSandboxOf, stopSandbox } from "../../../sandbox/index.js";
+import { containerOf, stopSandbox } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
 import type { ImageUser } from "../place/image-user.js";
@@ -215,7 +215,7 @@ async function placeChange(
   { path, kind }: ContainerChange,
   { from, signal }: { from: ChangedContainer; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  const { engine, containerId } = openedSandboxOf(sandbox);
+  const { engine, containerId } = containerOf(sandbox);
   // A path that tests have removed since then is treated as if it had never existed.
   const archive =
     kind === "deleted" ? null : await from.engine.readArchive(from.containerId, path, signal && { signal });

@@ -5,7 +5,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { isBrigError } from "../../../errors.js";
 import type { Engine, Sandbox } from "../../../sandbox/index.js";
-import { openedSandboxOf } from "../../../sandbox/index.js";
+import { containerOf } from "../../../sandbox/index.js";
 
 /** An amount that a host can spare for a while. */
 const MAX_BYTES = 2 * 1024 ** 3;
@@ -73,7 +73,7 @@ export class KeptWork implements AsyncDisposable {
 
   /** Makes the directories of another container what they were in the agent's, with root's rights. */
   async placeIn(sandbox: Sandbox): Promise<void> {
-    const { engine, containerId } = openedSandboxOf(sandbox);
+    const { engine, containerId } = containerOf(sandbox);
     for (const { path, file } of this.#kept) {
       await clear(sandbox, path);
       if (file === null) continue;

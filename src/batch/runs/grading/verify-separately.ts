@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
-import { openedSandboxOf, stopSandbox, streamTar } from "../../../sandbox/index.js";
+import { containerOf, stopSandbox, streamTar } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { ARTIFACTS_FOLDER, type ArtifactManifest } from "../artifacts/artifact-manifest.js";
 import { makeDirectories, standAs } from "../place/make-directories.js";
@@ -86,7 +86,7 @@ async function placeArtifacts(
   const made = new Set(manifest.entries.filter(({ kind }) => kind === "directory").map(({ path }) => path));
   for (const parent of parents)
     if (!made.has(parent)) await sandbox.files.mkdir(parent, { recursive: true, mode: 0o755 });
-  const { engine, containerId } = openedSandboxOf(sandbox);
+  const { engine, containerId } = containerOf(sandbox);
   await engine.putArchive(containerId, "/", streamTar(packed(manifest, join(folder, ARTIFACTS_FOLDER))));
 }
 

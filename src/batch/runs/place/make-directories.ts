@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { type BrigError, isBrigError } from "../../../errors.js";
 import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
-import { openedSandboxOf, streamTar } from "../../../sandbox/index.js";
+import { containerOf, planOf, streamTar } from "../../../sandbox/index.js";
 
 export interface NewDirectory {
   path: string;
@@ -39,7 +39,7 @@ export async function makeExactly(sandbox: Sandbox, directories: readonly NewDir
 
 async function makeByEngine(sandbox: Sandbox, directories: readonly NewDirectory[]): Promise<void> {
   if (directories.length === 0) return;
-  const { engine, containerId } = openedSandboxOf(sandbox);
+  const { engine, containerId } = containerOf(sandbox);
   const entries = directories.map(({ path, mode, owner }): TarEntry => {
     return { path: path.slice(1), kind: "directory", mode, owner, modifiedAt: new Date() };
   });
@@ -61,7 +61,7 @@ async function standsAs({ files }: Sandbox, { path, mode, owner }: NewDirectory)
 
 /** The runner does it if it has the rights: older engines start a program for each archive that they unpack. */
 function canMakeInside(sandbox: Sandbox, directories: readonly NewDirectory[]): boolean {
-  const { user } = openedSandboxOf(sandbox).plan;
+  const { user } = planOf(sandbox);
   return [user, ...directories.map(({ owner }) => owner)].every(({ uid, gid }) => uid === 0 && gid === 0);
 }
 

@@ -14,10 +14,9 @@ import {
   loadPolicy,
   missingImage,
   normalPattern,
-  openedSandboxOf,
-  openSandbox,
   PUBLIC,
-  sandboxFrom,
+  planOf,
+  startSandbox,
 } from "../../../sandbox/index.js";
 import type { Task, TaskEnvironment, TaskNetwork, TaskStep } from "../../tasks/task.js";
 import type { ContainerLimits } from "../attempt/attempt.js";
@@ -71,7 +70,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
   const user = await imageUser(recordedPlace(place), { image, user: container.user });
   const cwd = container.environment.workdir ?? (image.workingDir === "" ? "/" : image.workingDir);
   const policy = await taskPolicy(container, { user, limits: place.limits });
-  const opened = await openSandbox(
+  const sandbox = await startSandbox(
     {
       policy,
       workspace: null,
@@ -88,7 +87,6 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
     },
     { engine, signal, inspectedImage: image, onEgress: place.onEgress },
   );
-  const sandbox = sandboxFrom(opened);
   const { memoryMb } = container.environment.limits;
   return {
     sandbox,
@@ -96,7 +94,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
     user,
     memory: {
       requestedBytes: memoryMb === null ? null : memoryMb * 1024 * 1024,
-      limitBytes: openedSandboxOf(sandbox).plan.limits.memoryBytes,
+      limitBytes: planOf(sandbox).limits.memoryBytes,
     },
   };
 }

@@ -4,7 +4,7 @@ import { join, posix } from "node:path";
 import { BrigError, isBrigError } from "../../../errors.js";
 import { pause } from "../../../lib/time/pause.js";
 import type { Engine, Sandbox, TarEntry } from "../../../sandbox/index.js";
-import { openedSandboxOf, streamTar } from "../../../sandbox/index.js";
+import { containerOf, streamTar } from "../../../sandbox/index.js";
 import type { TaskCopy } from "../../tasks/task.js";
 import { makeDirectories } from "./make-directories.js";
 
@@ -34,7 +34,7 @@ export async function uploadDirectory(
   { to, owner = { uid: 0, gid: 0 }, executable = [], exclude = [] }: UploadOptions,
 ): Promise<void> {
   await makeDirectories(sandbox, [{ path: to, mode: 0o755, owner }]);
-  const { engine, containerId } = openedSandboxOf(sandbox);
+  const { engine, containerId } = containerOf(sandbox);
   const names = new Set(executable);
   const isExecutable = (path: string) => names.has(path);
   const tar = streamTar(entriesOf(directory, { owner, isExecutable, exclude }));
@@ -52,7 +52,7 @@ export async function uploadCopy(
     return await uploadDirectory(sandbox, source, { to: target, owner, exclude });
   const directory = posix.dirname(target);
   await makeDirectories(sandbox, [{ path: directory, mode: 0o755, owner: { uid: 0, gid: 0 } }]);
-  const { engine, containerId } = openedSandboxOf(sandbox);
+  const { engine, containerId } = containerOf(sandbox);
   const rules = { owner, isExecutable: () => false, exclude: [] };
   const entry = await fileEntry(source, { path: posix.basename(target), owner }, rules);
   await engine.putArchive(containerId, directory, streamTar([entry]));

@@ -13,12 +13,11 @@ import type {
   SandboxPool,
 } from "../../../sandbox/index.js";
 import {
-  closeFirst,
+  disposeFirst,
   missingImage,
-  openedSandboxOf,
-  openSandbox,
   resolveSettings,
-  sandboxFrom,
+  settingsOf,
+  startSandbox,
 } from "../../../sandbox/index.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
 import type { OpenedPlace } from "./served-sandbox.js";
@@ -77,7 +76,7 @@ export async function openFree(
   });
   const place = { engine, brigHome: places.environment.brigHome };
   const policy = await policyOf(settings.policy, { user: request.user, image, place });
-  const sandbox = sandboxFrom(await openSandbox({ ...settings, policy }, { engine, signal }));
+  const sandbox = await startSandbox({ ...settings, policy }, { engine, signal });
   return await placeIn(sandbox, { request, image, imageName, mode, signal });
 }
 
@@ -113,10 +112,9 @@ async function placeIn(
   sandbox: Sandbox,
   { request, image, imageName, mode, signal }: PlaceOptions,
 ): Promise<OpenedPlace> {
-  const opened = openedSandboxOf(sandbox);
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
-    if (opened.settings.policy.policy.rootfs === "rw")
+    if (settingsOf(sandbox).policy.policy.rootfs === "rw")
       await sandbox.files.mkdir(startDirectory(request, image), { recursive: true, signal });
   } catch (error) {
     await sandbox[Symbol.asyncDispose]();
@@ -132,7 +130,7 @@ async function placeIn(
     grade: null,
     onEnding(listener) {
       // Only once the sandbox knows that it is being closed, so that the listener may ask for that too.
-      closeFirst(opened, { [Symbol.asyncDispose]: async () => queueMicrotask(listener) });
+      disposeFirst(sandbox, { [Symbol.asyncDispose]: async () => queueMicrotask(listener) });
     },
     close: async () => void (await sandbox.close()),
   };

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BrigError, isBrigError } from "../../../../errors.js";
 import type { ContainerChange, FileStat, FileType, Sandbox } from "../../../../sandbox/index.js";
-import { openedSandboxOf, streamTar } from "../../../../sandbox/index.js";
+import { containerOf, streamTar } from "../../../../sandbox/index.js";
 import { makeExactly, type NewDirectory } from "../../place/make-directories.js";
 import type { Originals } from "./originals.js";
 import { StandIns } from "./stand-ins.js";
@@ -171,7 +171,7 @@ class Neutraliser {
     if (archive === null) return;
     const directory = posix.dirname(path);
     await this.#sandbox.files.mkdir(directory, { recursive: true, mode: 0o755 });
-    const { engine, containerId } = openedSandboxOf(this.#sandbox);
+    const { engine, containerId } = containerOf(this.#sandbox);
     await engine.putArchive(containerId, directory, archive);
   }
 
@@ -189,7 +189,7 @@ class Neutraliser {
       // A directory that the image lacks has only programs that are new, which are looked at one by one.
       return original === null ? undefined : await this.#putBack(change);
     }
-    const { engine, containerId } = openedSandboxOf(this.#sandbox);
+    const { engine, containerId } = containerOf(this.#sandbox);
     const { mode, uid, gid, modifiedAt } = original;
     const name = posix.basename(change.path);
     const entry = { path: name, kind: "directory", mode, owner: { uid, gid }, modifiedAt } as const;
@@ -222,7 +222,7 @@ class Neutraliser {
     const whole = async function* () {
       yield content;
     };
-    const { engine, containerId } = openedSandboxOf(this.#sandbox);
+    const { engine, containerId } = containerOf(this.#sandbox);
     const entry = {
       path: posix.basename(path),
       kind: "file",

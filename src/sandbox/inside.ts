@@ -1,0 +1,76 @@
+// What other parts of brig do with a sandbox beyond the methods that a program has: each has a name here, and nothing else of a sandbox's inside
+// is handed out.
+import { applyKept, openFromSnapshot } from "./changes/sandbox-changes.js";
+import type { ApplyOptions, ApplyResult } from "./changes/workspace-change.js";
+import type { Engine } from "./docker/engine-types.js";
+import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
+import { closeFirst, openSandbox, type StartOptions } from "./open-sandbox.js";
+import { commandEnvironment } from "./plan/image-settings.js";
+import type { SandboxPlan } from "./plan/plan.js";
+import { openedSandboxOf, type Sandbox, sandboxFrom } from "./sandbox.js";
+import type { SandboxSettings } from "./settings/sandbox-settings.js";
+
+/** Starts a sandbox from settings that are complete. Errors: those of `Sandbox.create`. */
+export async function startSandbox(
+  settings: SandboxSettings | Promise<SandboxSettings>,
+  options: StartOptions,
+): Promise<Sandbox> {
+  return sandboxFrom(await openSandbox(settings, options));
+}
+
+/** Starts a sandbox with the files of a snapshot. Errors: those of `openFromSnapshot`. */
+export async function startFromSnapshot(...snapshot: Parameters<typeof openFromSnapshot>): Promise<Sandbox> {
+  return sandboxFrom(await openFromSnapshot(...snapshot));
+}
+
+/** The settings that a sandbox was started with. */
+export function settingsOf(sandbox: Sandbox): SandboxSettings {
+  return openedSandboxOf(sandbox).settings;
+}
+
+/** The container of a sandbox, for what the engine does with it. */
+export function containerOf(sandbox: Sandbox): { engine: Engine; containerId: string; brigHome: string } {
+  const { engine, containerId, settings } = openedSandboxOf(sandbox);
+  return { engine, containerId, brigHome: settings.environment.brigHome };
+}
+
+/** The limits and the user of a sandbox, its placeholders, and the notices about what does not work in it. */
+export function planOf(sandbox: Sandbox): Pick<
+  SandboxPlan,
+  "limits" | "user" | "notices" | "placeholders"
+> & {
+  /** The variables that its commands start with. */
+  environment: ReturnType<typeof commandEnvironment>;
+} {
+  const { plan } = openedSandboxOf(sandbox);
+  const { limits, user, notices, placeholders } = plan;
+  return { limits, user, notices, placeholders, environment: commandEnvironment(plan) };
+}
+
+/** The allow-list of a sandbox, which can be changed while it runs. Null with any other network. */
+export function allowListOf(sandbox: Sandbox): SandboxEgress | null {
+  return openedSandboxOf(sandbox).egress;
+}
+
+export function isCopyOnWrite(sandbox: Sandbox): boolean {
+  return openedSandboxOf(sandbox).tree !== null;
+}
+
+/** Disposes of something when the sandbox is closed, before its container ends. */
+export function disposeFirst(sandbox: Sandbox, resource: AsyncDisposable): void {
+  closeFirst(openedSandboxOf(sandbox), resource);
+}
+
+/** Called once, when the sandbox has ended by itself. */
+export function onEndOf(sandbox: Sandbox, listener: () => void): void {
+  openedSandboxOf(sandbox).link.onGone = listener;
+}
+
+/** Brings the changes of a sandbox that was started from kept ones to the host, and notes with these what was applied. */
+export async function applyKeptChanges(
+  sandbox: Sandbox,
+  id: string,
+  options: ApplyOptions,
+): Promise<ApplyResult> {
+  return await applyKept(openedSandboxOf(sandbox), id, options);
+}
