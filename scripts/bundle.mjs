@@ -7,7 +7,7 @@ import { build } from "rolldown";
 import { writeCodeCache } from "./bundle/code-cache.js";
 import { Licences } from "./bundle/licences.js";
 import { compileViewPage } from "./bundle/view-page.js";
-import { throughDoors } from "./doors.js";
+import { lookThrough, throughDoors } from "./doors.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -203,6 +203,15 @@ await build({
     sourcemapExcludeSources: true,
   },
 });
+
+// A user's compiler would otherwise read the declarations of whole parts, and miss those of packages that only other names of them use.
+for (const name of await readdir(dist, { recursive: true })) {
+  if (!name.endsWith(".d.ts")) continue;
+  const file = join(dist, name);
+  const declarations = await readFile(file, "utf8");
+  const seen = lookThrough(declarations, file);
+  if (seen !== declarations) await writeFile(file, seen);
+}
 
 await writeFile(join(dist, "view-page.json"), JSON.stringify(await compileViewPage(root, licences)));
 

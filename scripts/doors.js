@@ -13,16 +13,19 @@ const parts = ["sandbox", "tools", "agent", "batch", "services"];
 /** A statement that takes names from a door: its keyword, whether it takes types only, the names, and the door. */
 const STATIC = /\b(import|export)( type)? \{([^{}]*)\} from "(\.[^"]*\/index\.js)";/g;
 const DESTRUCTURED = /const \{([^{}]*)\} = await import\(\s*"(\.[^"]*\/index\.js)",?\s*\)/g;
+/** As the compiler writes the types that it has found out. */
+const TYPE = /\bimport\("(\.[^"]*\/index\.js)"\)\.(\w+)/g;
 const MEMBER = /\(await import\(\s*"(\.[^"]*\/index\.js)",?\s*\)\)\.(\w+)/g;
 const TOGETHER = /const \[((?:\s*\{[^{}]*\},?)+\s*)\] = await Promise\.all\(\[([^\][]*)\]\)/g;
 
 const known = new Map();
 
-/** The files behind the names of a door (an absolute path), or null if the file is none. */
+/** The files behind the names of a door (an absolute path), or null if the file is none. What is compiled has the same doors. */
 function namesOf(door) {
-  if (!parts.some((part) => door === join(root, "src", part, "index.ts"))) return null;
-  if (!known.has(door)) known.set(door, readDoor(readFileSync(door, "utf8")));
-  return known.get(door);
+  const part = parts.find((one) => ["src", "dist"].some((place) => door === join(root, place, one, "index.ts")));
+  if (part === undefined) return null;
+  if (!known.has(part)) known.set(part, readDoor(readFileSync(join(root, "src", part, "index.ts"), "utf8")));
+  return known.get(part);
 }
 
 /** For each name that a door gives, the file that has it, relative to the door ("./pool/pool.js"). */
@@ -76,6 +79,10 @@ export function lookThrough(code, file) {
     .replace(MEMBER, (expression, path, name) => {
       const behind = byFile(from, path, name);
       return behind === null ? expression : `(await import("${behind[0][0]}")).${name}`;
+    })
+    .replace(TYPE, (type, path, name) => {
+      const behind = byFile(from, path, name);
+      return behind === null ? type : `import("${behind[0][0]}").${name}`;
     });
 }
 
