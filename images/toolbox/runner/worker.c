@@ -271,8 +271,9 @@ static void set_inherited(const struct worker_place *place, bool are_inherited) 
 
 /*
  * Turns the worker into the program of file operations, which lies beside the runner and then takes the job. Returns errno if that fails,
- * but none by which the path of the operation could seem not to be there. The kernel lets no command look into a process whose program its user may not read, from the first instruction on. Root may read it,
- * but the kernel does the same for a process whose real group is not its effective one. The program sets that right.
+ * but none by which the path of the operation could seem not to be there. The kernel lets no command look into a process whose program its
+ * user may not read, from the first instruction on. Root may read it, but the kernel does the same for a process whose real group is not
+ * its effective one. The program sets that right. It has the environment of PID 1, because its report says what that is.
  */
 static int become_file_program(const struct worker_place *place) {
     char path[PATH_MAX], control[16], shared[16], slot[16], group[16];
@@ -284,7 +285,7 @@ static int become_file_program(const struct worker_place *place) {
     snprintf(group, sizeof group, "%u", (unsigned)own);
     if (geteuid() == 0) setresgid(OTHER_GROUP, own, own);
     set_inherited(place, true);
-    execve(path, (char *[]){path, control, shared, slot, group, NULL}, environ); /* the report says what it is */
+    execve(path, (char *[]){path, control, shared, slot, group, NULL}, environ);
     int error = errno == ENOMEM ? ENOMEM : EIO;
     set_inherited(place, false);
     setresgid(own, own, own);
