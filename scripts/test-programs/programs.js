@@ -40,6 +40,8 @@ export const programs = {
   chromium: { debian: "chromium", path: "/usr/bin/chromium" },
   "redis-server": { debian: "redis-server", path: "/usr/bin/redis-server" },
   podman: { debian: "podman", path: "/usr/bin/podman" },
+  // It brings OpenSSH's client.
+  "openssh-server": { debian: "openssh-server", path: "/usr/sbin/sshd" },
   python3: { debian: "python3", bin: "python3" },
 };
 

@@ -6,14 +6,15 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
+import { testProgram } from "./test-program.js";
 
-const SSHD = "/usr/sbin/sshd";
+const { path: sshd, missing } = await testProgram("openssh-server");
 
-/** The first program that the tests with ssh need and this machine lacks; null if it has all of them. */
+/** Why tests with ssh cannot run here; null if this machine has all that they need. */
 export const missingForSsh =
-  [SSHD, "ssh", "ssh-keygen", "docker"].find(
-    (program) => spawnSync(program, ["--help"]).error !== undefined,
-  ) ?? null;
+  missing ??
+  ["ssh", "ssh-keygen", "docker"].find((program) => spawnSync(program, ["--help"]).error !== undefined) ??
+  null;
 
 /** OpenSSH's server on loopback, into which this user may log in, and a `ssh` in the PATH of this process that knows it. */
 export interface SshServer extends AsyncDisposable {
@@ -48,7 +49,7 @@ export async function sshServer(): Promise<SshServer> {
       ...["PidFile none", "UsePAM no", "StrictModes no", "PasswordAuthentication no", "PermitRootLogin yes"],
     ].join("\n"),
   );
-  const server = spawn(SSHD, ["-D", "-e", "-f", file("sshd_config")], {
+  const server = spawn(sshd, ["-D", "-e", "-f", file("sshd_config")], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let log = "";

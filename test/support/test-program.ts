@@ -16,6 +16,7 @@ export type TestProgramName =
   | "chromium"
   | "redis-server"
   | "podman"
+  | "openssh-server"
   | "python3";
 
 export interface TestProgram {
