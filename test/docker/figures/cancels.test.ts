@@ -130,6 +130,6 @@ async function seenFromOutside({ engine, containerId }: BreakableSandbox): Promi
   const { Processes } = (await json(await call(socketOf(engine), { method: "GET", path }))) as {
     Processes: string[][];
   };
-  const others = Processes.filter(([, , command]) => !/(^|\/)runner( |$)/.test(command ?? ""));
+  const others = Processes.filter(([, , command]) => !/(^|\/)runner(?:-files)?( |$)/.test(command ?? ""));
   return others.map((columns) => columns.join(" "));
 }
