@@ -59,7 +59,12 @@ export async function runRealCodex(run: CodexRun): Promise<CodexResult> {
   const program = realCodex ?? "";
   const child = spawn(program, args, {
     // Inside its own sandbox commands see this variable, in ours they do not.
-    env: { ...process.env, NO_COLOR: undefined, CODEX_HOME: home, TMPDIR: temporary, OPENAI_API_KEY: "none" },
+    env: {
+      ...process.env,
+      ...{ NO_COLOR: undefined, CODEX_HOME: home, TMPDIR: temporary, OPENAI_API_KEY: "none" },
+      // In its local environment it reads what the user's shell is started with, which may print something.
+      ...(run.environments === null ? { HOME: home } : {}),
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const [stdout, stderr, exitCode] = await Promise.all([
