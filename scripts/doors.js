@@ -22,7 +22,9 @@ const known = new Map();
 
 /** The files behind the names of a door (an absolute path), or null if the file is none. What is compiled has the same doors. */
 function namesOf(door) {
-  const part = parts.find((one) => ["src", "dist"].some((place) => door === join(root, place, one, "index.ts")));
+  const part = parts.find((one) =>
+    ["src", "dist"].some((place) => door === join(root, place, one, "index.ts")),
+  );
   if (part === undefined) return null;
   if (!known.has(part)) known.set(part, readDoor(readFileSync(join(root, "src", part, "index.ts"), "utf8")));
   return known.get(part);

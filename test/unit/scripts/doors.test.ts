@@ -52,6 +52,11 @@ describe("through a door", () => {
       'return (await import("../sandbox/pool.js")).createPool;',
     ],
     [
+      "a type as the compiler writes it is that of its file",
+      'export declare const pool: import("../sandbox/index.js").SandboxPool;',
+      'export declare const pool: import("../sandbox/pool.js").SandboxPool;',
+    ],
+    [
       "an index that is no door stays",
       'import { a } from "./index.js";\nimport { b } from "../other/index.js";',
       'import { a } from "./index.js";\nimport { b } from "../other/index.js";',
@@ -59,6 +64,13 @@ describe("through a door", () => {
   ];
   it.each(seen)("%s", (_, code, expected) => {
     expect(lookThrough(code, file)).toBe(expected);
+  });
+
+  it("what is compiled has the same doors", () => {
+    const compiled = file.replace("/src/", "/dist/").replace(/\.ts$/, ".d.ts");
+    expect(lookThrough('export type { Sandbox } from "../sandbox/index.js";', compiled)).toBe(
+      'export type { Sandbox } from "../sandbox/sandbox.js";',
+    );
   });
 
   it("lines stay where they are", () => {
