@@ -50,7 +50,7 @@ export class CallsSoFar<Output extends OutputSoFar | null = null> {
   readonly #newOutput: () => Output;
   readonly #now: () => number;
 
-  /** `newOutput` makes what keeps the output of a command. */
+  /** `newOutput` is called for each command that begins. What it returns is given every piece of that command's output. */
   constructor(newOutput: () => Output, { now = Date.now }: { now?: () => number } = {}) {
     this.#newOutput = newOutput;
     this.#now = now;

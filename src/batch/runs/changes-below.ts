@@ -11,7 +11,7 @@ const defaultLimits: ListingLimits = {
   nameBytes: 32 * 1024 ** 2,
 };
 
-/** The engine mounts files of its own there, which it shows in a container that has run. */
+/** Files that the engine mounts itself. It lists them as changes of a container that has run, though the agent has not touched them. */
 const MOUNTED = new Set(["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"]);
 
 export interface ChangesBelow {

@@ -161,7 +161,7 @@ export interface ProcessorTimes {
 }
 
 const PRESSURE = "/sys/fs/cgroup/cpu.pressure";
-/** Of /proc/stat, on every kernel that runs containers. */
+/** The unit of the times in /proc/stat, the same on every kernel that runs containers. */
 const TICKS_PER_SECOND = 100;
 
 /** Reads a container's times. Those of threads are added up from one reading to the next. */
@@ -237,7 +237,7 @@ const CPU: CounterFiles = {
   2: ["/sys/fs/cgroup/cpu.stat"],
   1: ["/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"],
 };
-/** Of version 1; version 2 has it in `cpu.stat`. */
+/** The files that have the time used under cgroup version 1. Version 2 has it in `cpu.stat`. */
 const USAGE = ["/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpuacct/cpuacct.usage"];
 
 /** What a container's kernel has counted of it so far. Null for what it does not say. */

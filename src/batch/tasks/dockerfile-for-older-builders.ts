@@ -3,7 +3,7 @@ import { emptyLines, type Heredoc, type Instruction, readInstructions } from "./
 /** A Dockerfile that says the same to builders before Docker 23, and the files that it copies or runs. */
 export interface OlderDockerfile {
   text: string;
-  /** By their paths in the context. */
+  /** Each file by its path in the build context. */
   files: ReadonlyMap<string, AddedFile>;
 }
 

@@ -171,9 +171,9 @@ function timingsOf({
 interface TrajectoryLimits {
   /** A longer trajectory is cut after so many steps. */
   maxSteps: number;
-  /** Of each message, argument list and output. */
+  /** The most that is shown of each message, argument list and output. */
   maxTextChars: number;
-  /** Of all texts together. */
+  /** The most that is shown of an attempt, all texts together. */
   maxTotalChars: number;
 }
 

@@ -74,7 +74,7 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   const text = await readFile(join(directory, dockerfile), "utf8");
   const { bases, buildKitFeatures, platformArguments } = parseDockerfile(text, image.buildArgs);
   const { engine } = options;
-  // For this one BuildKit would fetch and run another builder.
+  // With this argument a task could have BuildKit fetch and run another builder.
   const { BUILDKIT_SYNTAX: _, ...given } = image.buildArgs;
   const buildArgs = { ...platformValues(platformArguments, engine.arch), ...given };
 

@@ -3,20 +3,41 @@ export const TRACE_ID = "moby.buildkit.trace";
 
 /** Fields of `moby.buildkit.v1.StatusResponse` and of what is in it, by their numbers. */
 const Status = { vertex: 1, log: 3 };
-const Vertex = { digest: 1, name: 3, started: 5 };
+const Vertex = { digest: 1, name: 3, started: 5, completed: 6 };
 const Log = { vertex: 1, text: 4 };
+
+/** A longer line is cut here: a command of a task may print for ever without ending a line. */
+const MAX_LINE_CHARS = 64 * 1024;
+
+/** A line whose end has not come yet. */
+export class UnfinishedLine {
+  #text = "";
+
+  /** Returns the lines that this piece completes, and what has become too long to wait for its end. */
+  push(piece: string): string[] {
+    const lines = (this.#text + piece).split("\n");
+    const last = lines.pop() ?? "";
+    const isTooLong = last.length > MAX_LINE_CHARS;
+    this.#text = isTooLong ? "" : last;
+    return isTooLong ? [...lines, last] : lines;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+}
 
 /** Reads what BuildKit says of the steps of a build: their names when they begin, and what their commands print. */
 export class BuildTrace {
   readonly #begun = new Set<string>();
-  /** Parts of lines, by the step whose commands have printed them: steps run side by side. */
-  readonly #unfinished = new Map<string, string>();
+  /** By the step whose commands print it, until that ends: steps run side by side. */
+  readonly #unfinished = new Map<string, UnfinishedLine>();
 
   /** Error: SyntaxError for what is not a message of BuildKit. */
   linesOf(message: string): string[] {
     const lines: string[] = [];
     for (const [field, value] of fieldsOf(Buffer.from(message, "base64"))) {
-      if (field === Status.vertex) lines.push(...this.#begins(value));
+      if (field === Status.vertex) lines.push(...this.#isAt(value));
       if (field === Status.log) lines.push(...this.#prints(value));
     }
     return lines;
@@ -24,24 +45,30 @@ export class BuildTrace {
 
   /** Lines that did not end. */
   rest(): string[] {
-    return [...this.#unfinished.values()];
+    return [...this.#unfinished.values()].map(({ text }) => text);
   }
 
-  #begins(vertex: Buffer): string[] {
+  #isAt(vertex: Buffer): string[] {
     const fields = new Map(fieldsOf(vertex));
     const digest = textOf(fields.get(Vertex.digest));
-    if (!fields.has(Vertex.started) || this.#begun.has(digest)) return [];
-    this.#begun.add(digest);
-    const name = textOf(fields.get(Vertex.name));
-    return name.startsWith("[internal]") ? [] : [name.replaceAll("\n", " ")];
+    const lines: string[] = [];
+    if (fields.has(Vertex.started) && !this.#begun.has(digest)) {
+      this.#begun.add(digest);
+      const name = textOf(fields.get(Vertex.name));
+      if (!name.startsWith("[internal]")) lines.push(name.replaceAll("\n", " "));
+    }
+    const printed = this.#unfinished.get(digest);
+    if (printed === undefined || !fields.has(Vertex.completed)) return lines;
+    this.#unfinished.delete(digest);
+    return [...lines, printed.text];
   }
 
   #prints(log: Buffer): string[] {
     const fields = new Map(fieldsOf(log));
     const vertex = textOf(fields.get(Log.vertex));
-    const lines = ((this.#unfinished.get(vertex) ?? "") + textOf(fields.get(Log.text))).split("\n");
-    this.#unfinished.set(vertex, lines.pop() ?? "");
-    return lines;
+    const line = this.#unfinished.get(vertex) ?? new UnfinishedLine();
+    this.#unfinished.set(vertex, line);
+    return line.push(textOf(fields.get(Log.text)));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { anything, nullish, object, read, type Shaped, string } from "../../../lib/json/json-shape.js";
-import { BuildTrace, TRACE_ID } from "./build-trace.js";
+import { BuildTrace, TRACE_ID, UnfinishedLine } from "./build-trace.js";
 
 const message = object({
   stream: nullish(string),
@@ -17,7 +17,7 @@ export type ProgressLine = { kind: "progress" | "error"; text: string };
 
 /** Reads the engine's progress stream: one JSON object per line, with parts of lines of a build's output. */
 export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLine> {
-  let unfinished = "";
+  const unfinished = new UnfinishedLine();
   const trace = new BuildTrace();
   for await (const json of lines(reply)) {
     const said = read(message, JSON.parse(json));
@@ -29,11 +29,9 @@ export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLi
       yield { kind: "error", text: said.error.trim() };
       return;
     }
-    const pieces = (unfinished + asText(said)).split("\n");
-    unfinished = pieces.pop() ?? "";
-    yield* asProgress(pieces);
+    yield* asProgress(unfinished.push(asText(said)));
   }
-  yield* asProgress([...trace.rest(), unfinished]);
+  yield* asProgress([...trace.rest(), unfinished.text]);
 }
 
 function asProgress(lines: readonly string[]): ProgressLine[] {

@@ -45,7 +45,7 @@ export async function readEgress(
   const caFiles = [...new Set(parsed.flatMap(({ ca_files: files }) => files))];
   if (rules.length + Object.keys({ ...secrets, ...awsKeys, ...planted }).length === 0) return null;
   const extra = environment.variables.NODE_EXTRA_CA_CERTS;
-  // Node reads this variable itself, but only where no other authorities are given.
+  // Node trusts the authorities in NODE_EXTRA_CA_CERTS by itself, but not once a connection is given a list of its own.
   const files = caFiles.length > 0 && extra ? [...caFiles, extra] : caFiles;
   const held = await Promise.all(
     Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),

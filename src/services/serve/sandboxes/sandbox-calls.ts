@@ -113,9 +113,9 @@ function textOutputs<Result extends { stdout: Buffer; stderr: Buffer; output: Bu
   return { ...result, stdout: text(result.stdout), stderr: text(result.stderr), output: text(result.output) };
 }
 
-/** What is read is for a moment both in pieces and whole. */
+/** A file that was read is in memory twice for a moment: in pieces, and joined. */
 const READ_COPIES = 2;
-/** Of one entry of a directory: its name, its bytes in base64, and what is around them. */
+/** The most that one entry of a directory takes in the answer: its name, also in base64, and the JSON around it. */
 const ENTRY_BYTES = 1024;
 
 /**

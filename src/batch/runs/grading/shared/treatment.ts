@@ -256,7 +256,7 @@ function isSettingOfHome(name: string, { isWork }: { isWork: boolean }): boolean
 const history =
   /(?:history|hist|-hsts|viminfo|lesshst|\.lock|\.log|\.pid|\.rnd|\.Xauthority|\.sudo_as_admin_successful)$/;
 
-/** Work and installed software that happens to be hidden. */
+/** Hidden directories of a home that are no settings, but work of the agent or software that it has installed. They stay. */
 const keptInHomes =
   /^\.(?:cache|local|git|github|venv|virtualenvs|rustup|nvm|pyenv|rbenv|nodenv|jenv|goenv|asdf|sdkman|volta|fnm|opam|ghcup|elan|juliaup|dotnet|oh-my-zsh|vscode[^/]*|ssh\/(?:authorized_keys|known_hosts))(?:\/|$)/;
 

@@ -32,6 +32,17 @@ describe("what BuildKit says of a build", () => {
     expect(trace.rest()).toEqual(["end", ""]);
   });
 
+  it("is cut where a command prints without ending a line, and forgotten once its step has ended", () => {
+    const trace = new BuildTrace();
+    const piece = "x".repeat(16_000);
+    const cut = Array.from({ length: 100 }, () => trace.linesOf(log("a", piece))).flat();
+    expect(cut.length).toBe(20);
+    expect(cut.join("").length + (trace.rest()[0]?.length ?? 0)).toBe(100 * piece.length);
+    expect(trace.linesOf(log("a", "end"))).toEqual([]);
+    expect(trace.linesOf(status(1, field(1, "a"), field(5, time), field(6, time)))).toEqual(["", "end"]);
+    expect(trace.rest()).toEqual([]);
+  });
+
   it.each([
     ["a length beyond the end", [0x0a, 5, 1]],
     ["a number without an end", [0x08, 0xff, 0xff]],
