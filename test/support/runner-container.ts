@@ -92,7 +92,7 @@ async function connect(
 ): Promise<RunnerLink> {
   return await RunnerLink.open({
     token,
-    dial: async () => await engine.openExec(id, [program, "connect"], { user: "65521:65521" }),
+    dial: async () => await engine.openExec(id, [`${program}-files`, "connect"], { user: "65521:65521" }),
     diagnose: async () =>
       (await engine.inspectContainer(id))?.running ? "runs" : gone("the container has ended"),
     reconnectForMs: 10_000,

@@ -1,17 +1,19 @@
 /*
- * The file operations of a sandbox. A worker of PID 1 becomes this program for its first one, and then does one after the other. It keeps
- * the worker's process, its socket to PID 1 and the memory that it shares with it; nothing else is open in it. Whoever starts it
- * otherwise gets nothing that is not theirs.
+ * What PID 1 of a sandbox leaves to another program: the file operations, and `connect`, the bridge that `docker exec` starts. A worker
+ * of PID 1 becomes this program for its first file operation, and then does one after the other. It keeps the worker's process, its socket
+ * to PID 1 and the memory that it shares with it; nothing else is open in it. Whoever starts it otherwise gets nothing that is not theirs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "connect.h"
 #include "files.h"
 #include "scheduling.h"
 
@@ -46,9 +48,10 @@ static int serve(int control, const struct shared *shared, const struct worker_s
 
 int main(int argc, char **argv) {
     prctl(PR_SET_DUMPABLE, 0);
+    if (argc == 2 && strcmp(argv[1], "connect") == 0) return run_bridge();
     scheduling_remember();
     if (argc != 5) {
-        fprintf(stderr, "usage: PID 1 of a sandbox starts this program for its file operations\n");
+        fprintf(stderr, "usage: runner-files connect; PID 1 of a sandbox starts this program otherwise, for its file operations\n");
         return 2;
     }
     int control = atoi(argv[1]), shared_fd = atoi(argv[2]);

@@ -1,7 +1,4 @@
-/*
- * The command line of the runner. `serve` is PID 1 of a sandbox, or a second runner in it for another user. `connect` is
- * the bridge that `docker exec` starts.
- */
+/* The command line of the runner. `serve` is PID 1 of a sandbox, or a second runner in it for another user. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -11,13 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "connect.h"
 #include "scheduling.h"
 #include "serve.h"
 #include "wire.h"
 
 static int usage(void) {
-    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS [--first-stream stdio] [--bridges none] [--copy-rights FROM:TO] | runner connect | runner version\n");
+    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS [--first-stream stdio] [--bridges none] [--copy-rights FROM:TO] | runner version\n");
     return 2;
 }
 
@@ -68,7 +64,6 @@ int main(int argc, char **argv) {
     scheduling_remember();
     const char *command = argc > 1 ? argv[1] : "";
     if (strcmp(command, "serve") == 0) return serve_with(argc, argv);
-    if (strcmp(command, "connect") == 0) return run_bridge();
     if (strcmp(command, "version") == 0) return printf("brig runner, protocol %u\n", PROTOCOL_VERSION) > 0 ? 0 : 1;
     return usage();
 }

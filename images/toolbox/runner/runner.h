@@ -101,7 +101,7 @@ struct channel {
     struct buffer exit; /* the payload of EXIT */
 };
 
-/* A connection that `runner connect` has made. The one whose HELLO was right is the host. */
+/* A connection that `runner-files connect` has made. The one whose HELLO was right is the host. */
 struct bridge {
     struct source control, in, out;
     struct buffer input;

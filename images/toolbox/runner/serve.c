@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bridge-socket.h"
 #include "bridge.h"
 #include "causes.h"
 #include "channel.h"
-#include "connect.h"
 #include "network.h"
 #include "pool.h"
 #include "runner.h"

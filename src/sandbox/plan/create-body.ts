@@ -26,6 +26,11 @@ export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
   return `${TOOLBOX_PATH}/${kernel === "gvisor" ? "runner-gvisor" : "runner"}`;
 }
 
+/** The program beside the runner that does its file operations, and that hands it the streams of an exec. */
+export function filesProgramPath(plan: Pick<SandboxPlan, "kernel">): string {
+  return `${runnerPath(plan)}-files`;
+}
+
 /** Read-only works: the runtime creates the mount points inside before it makes the tmpfs read-only. */
 function parentOptions({ user: { uid, gid } }: SandboxPlan): string {
   return `ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755,uid=${uid},gid=${gid}`;

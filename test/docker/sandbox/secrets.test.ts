@@ -162,7 +162,7 @@ describe("a process inside that knocks at the runner's socket", () => {
     });
 
     userTest("cannot speak for the host through a runner of its own", async ({ sandbox }) => {
-      const names = "/.brig/runner /.brig/runner-gvisor";
+      const names = "/.brig/runner-files /.brig/runner-gvisor-files";
       const script = `for r in ${names}; do timeout 20 $r connect < /dev/null; echo "code $?"; done 2>&1`;
       const { stdout } = await sandbox.exec(["bash", "-c", script]);
       expect(stdout).toContain("code 1");

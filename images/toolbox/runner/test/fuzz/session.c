@@ -322,7 +322,7 @@ static struct {
     struct runner r;
     struct bridge *bridge;
     int to, from; /* the host's ends of the stream */
-    int connect;  /* the end that `runner connect` would hold */
+    int connect;  /* the end that `runner-files connect` would hold */
     struct buffer stream;
     uint64_t received, told;
     struct buffer sent[2048]; /* frames of the host, to be sent again */

@@ -15,7 +15,7 @@
 static int nanosleep_or_do(const struct timespec *wanted);
 
 #define nanosleep(wanted, left) nanosleep_or_do(wanted)
-#include "../../connect.c"
+#include "../../../runner-files/connect.c"
 #undef nanosleep
 #include "../../worker.c"
 
@@ -40,8 +40,19 @@ static int nanosleep_or_do(const struct timespec *wanted) {
 
 static char printed[4096];
 
-/* Runs the program's main in a child, and keeps what it prints. */
-static int code_of_main(char *const *argv) {
+static int main_with(char *const *argv) {
+    int code = runner_main(count_of(argv), (char **)(uintptr_t)argv);
+    REQUIRE(prctl(PR_GET_DUMPABLE) == 0); /* no command can look into it */
+    return code;
+}
+
+static int connect_with(char *const *argv) {
+    (void)argv;
+    return run_bridge();
+}
+
+/* Runs a program's main in a child, and keeps what it prints. */
+static int code_of_run(int (*run)(char *const *argv), char *const *argv) {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     pid_t pid = fork();
@@ -49,8 +60,7 @@ static int code_of_main(char *const *argv) {
     if (pid == 0) {
         place(ends[1], 1);
         place(ends[1], 2);
-        int code = runner_main(count_of(argv), (char **)(uintptr_t)argv);
-        REQUIRE(prctl(PR_GET_DUMPABLE) == 0); /* no command can look into it */
+        int code = run(argv);
         fflush(stdout);
         _exit(code);
     }
@@ -64,6 +74,8 @@ static int code_of_main(char *const *argv) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static int code_of_main(char *const *argv) { return code_of_run(main_with, argv); }
+
 static bool is_refused(char *const *argv) { return code_of_main(argv) == 2 && strncmp(printed, "usage: runner serve ", 20) == 0; }
 
 static bool takes_hash(const char *hash) {
@@ -73,7 +85,7 @@ static bool takes_hash(const char *hash) {
 
 static void a_command_line_is_understood_whole_or_not_at_all(void) {
     REQUIRE(code_of_main(LIST("runner", "version")) == 0 && strcmp(printed, "brig runner, protocol 1\n") == 0);
-    REQUIRE(is_refused(LIST("runner")) && is_refused(LIST("runner", "")) && is_refused(LIST("runner", "Serve")) && is_refused(LIST("runner", "serve")));
+    REQUIRE(is_refused(LIST("runner")) && is_refused(LIST("runner", "")) && is_refused(LIST("runner", "Serve")) && is_refused(LIST("runner", "connect")) && is_refused(LIST("runner", "serve")));
     REQUIRE(is_refused(LIST("runner", "serve", "--token-hash", "00")) && is_refused(LIST("runner", "serve", "--lease", "5")));
     REQUIRE(is_refused(LIST("runner", "serve", "--token-hash", TOKEN_HASH, "--first-stream", "other")));
     REQUIRE(is_refused(LIST("runner", "serve", "--token-hash", TOKEN_HASH, "--bridges", "some")));
@@ -129,7 +141,7 @@ static void nothing_happens(void) {}
 
 static void a_runner_that_does_not_listen_yet_is_waited_for(void) {
     struct sockaddr_un address;
-    socklen_t length = runner_address(&address);
+    socklen_t length = bridge_address(&address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     REQUIRE(length == offsetof(struct sockaddr_un, sun_path) + 1 + strlen("brig-runner") && memcmp(address.sun_path, "\0brig-runner", 12) == 0);
     in_pause = listen_after_three;
@@ -146,7 +158,7 @@ static void a_runner_that_does_not_listen_yet_is_waited_for(void) {
     close(listening_fd);
     in_pause = nothing_happens;
     pauses = 0;
-    REQUIRE(code_of_main(LIST("runner", "connect")) == 1 && strcmp(printed, "brig: the runner does not answer: Connection refused\n") == 0);
+    REQUIRE(code_of_run(connect_with, NULL) == 1 && strcmp(printed, "brig: the runner does not answer: Connection refused\n") == 0);
     REQUIRE(connect_patiently(-1, &address, length) == -1 && errno == EBADF && pauses == 0);
     in_pause = NULL;
 }
@@ -174,7 +186,7 @@ static void connect_says_why_nobody_takes_its_streams(void) {
     char expected[100];
     pid_t pid = take_one_question(true);
     snprintf(expected, sizeof expected, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)pid);
-    REQUIRE(code_of_main(LIST("runner", "connect")) == 1 && strcmp(printed, expected) == 0 && has_exited_with(pid, 0));
+    REQUIRE(code_of_run(connect_with, NULL) == 1 && strcmp(printed, expected) == 0 && has_exited_with(pid, 0));
     /* In its own namespace a process of another one has no number. */
     pid = take_one_question(true);
     int told[2];
@@ -192,7 +204,7 @@ static void connect_says_why_nobody_takes_its_streams(void) {
     REQUIRE(strcmp(printed, "brig: the runner's socket is held by process 0, not by PID 1\n") == 0);
     close(told[0]);
     pid = take_one_question(false);
-    REQUIRE(code_of_main(LIST("runner", "connect")) == 1 && strcmp(printed, "brig: the runner takes no connection now\n") == 0 && has_exited_with(pid, 0));
+    REQUIRE(code_of_run(connect_with, NULL) == 1 && strcmp(printed, "brig: the runner takes no connection now\n") == 0 && has_exited_with(pid, 0));
     /* It is PID 1 that answers here, and it ends between the two. */
     int errors[2];
     REQUIRE(pipe(errors) == 0);
@@ -222,7 +234,7 @@ static void connect_says_why_nobody_takes_its_streams(void) {
 
 /* ---- connections to a runner -------------------------------------------------------------------------------------- */
 
-/* `docker exec … runner connect`: in the runner's namespace, with a parent outside of it. */
+/* `docker exec … runner-files connect`: in the runner's namespace, with a parent outside of it. */
 static pid_t start_connect(void) {
     int theirs[2];
     char path[64];
@@ -240,7 +252,7 @@ static pid_t start_connect(void) {
         host_disconnect();
         close(theirs[0]);
         close(theirs[1]);
-        _exit(runner_main(2, (char *[]){(char[]){"runner"}, (char[]){"connect"}, NULL}));
+        _exit(run_bridge());
     }
     close(theirs[0]);
     close(theirs[1]);

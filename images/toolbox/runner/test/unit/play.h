@@ -123,7 +123,7 @@ static bool is_turned_away(int fd) {
     return n == 0 || (n < 0 && errno == ECONNRESET); /* the latter if something that it has said was not read */
 }
 
-/* Sends one byte with these descriptors (SCM_RIGHTS), as `runner connect` hands over its streams. */
+/* Sends one byte with these descriptors (SCM_RIGHTS), as `runner-files connect` hands over its streams. */
 static void hand_over_streams(int to, const int *fds, size_t count) {
     union {
         struct cmsghdr align;

@@ -2,31 +2,12 @@
 #include "connect.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char socket_name[] = "brig-runner";
-
-static socklen_t runner_address(struct sockaddr_un *address) {
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(address->sun_path + 1, socket_name, sizeof socket_name - 1);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof socket_name);
-}
-
-int listen_for_bridges(void) {
-    struct sockaddr_un address;
-    socklen_t length = runner_address(&address);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Every accepted connection inherits this option, with which the kernel adds the sender to each message. */
-    int on = 1;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return -1;
-    return bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 16) == 0 ? fd : -1;
-}
+#include "bridge-socket.h"
 
 /* The engine may report that the container has started before PID 1 listens. */
 static int connect_patiently(int fd, const struct sockaddr_un *address, socklen_t length) {
@@ -82,7 +63,7 @@ static int send_streams(int fd) {
 
 int run_bridge(void) {
     struct sockaddr_un address;
-    socklen_t length = runner_address(&address);
+    socklen_t length = bridge_address(&address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect_patiently(fd, &address, length) != 0) {
         fprintf(stderr, "brig: the runner does not answer: %s\n", strerror(errno));

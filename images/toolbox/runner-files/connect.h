@@ -2,8 +2,7 @@
 #ifndef BRIG_CONNECT_H
 #define BRIG_CONNECT_H
 
-/* The socket has an abstract name, which nobody can remove or take while PID 1 lives. Returns -1 with errno on failure. */
-int listen_for_bridges(void);
+/* Returns the exit status of the program. */
 int run_bridge(void);
 
 #endif
