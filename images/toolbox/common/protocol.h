@@ -119,8 +119,6 @@ enum stage {
 #define FILE_HEAD_BYTES 24u
 /* The most data that may travel inside a request or inside its EXIT, which must still fit into one frame. */
 #define INLINE_BYTES (60u << 10)
-/* Added to the type of a file that is refused because it is not a regular one. It is larger than any errno. */
-#define NOT_REGULAR 4096u
 
 enum file_operation {
     FILE_READ = 1,
@@ -139,11 +137,6 @@ enum file_operation {
     FILE_COPY = 14,
     FILE_OWNERS = 15,
     FILE_WAITS = 16,
-};
-
-/* Operations 1 to 7 take this flag, except list. */
-enum path_flag {
-    PATH_WITHOUT_LINKS = 128,
 };
 
 enum read_flag {

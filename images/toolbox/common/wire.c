@@ -84,13 +84,9 @@ static uint32_t take32(struct cursor *c) {
     return p ? get32(p) : 0;
 }
 
-static const uint8_t *take_bytes(struct cursor *c, uint32_t *length) {
-    *length = take32(c);
-    return take(c, *length);
-}
-
 static const uint8_t *take_string(struct cursor *c, uint32_t *length) {
-    const uint8_t *p = take_bytes(c, length);
+    *length = take32(c);
+    const uint8_t *p = take(c, *length);
     if (p && memchr(p, 0, *length)) c->ok = false;
     return p;
 }
@@ -136,36 +132,16 @@ void spawn_strings(const struct spawn_request *request, char *store, char **argv
     envp[request->envc] = NULL;
 }
 
-static bool can_refuse_links(uint8_t operation) {
-    return operation != FILE_LIST && operation != FILE_REPORT && operation < FILE_SEQUENCE;
+bool file_head_parse(const uint8_t *data, size_t size, struct file_head *out) {
+    if (size < FILE_HEAD_BYTES || data[0] < FILE_READ || data[0] > FILE_WAITS) return false;
+    *out = (struct file_head){.operation = data[0], .flags = data[1]};
+    return true;
 }
 
-static bool has_data(const struct file_request *request) {
-    if (request->operation == FILE_WRITE) return request->flags & WRITE_INLINE;
-    return request->operation == FILE_SEQUENCE || request->operation >= FILE_CHANGES;
-}
-
-bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
-    struct cursor c = {data, data + size, true};
-    memset(out, 0, sizeof *out);
-    const uint8_t *head = take(&c, FILE_HEAD_BYTES);
-    if (!head) return false;
-    out->operation = head[0];
-    out->flags = head[1];
-    out->mode = get32(head + 4);
-    out->offset = get64(head + 8);
-    out->length = get64(head + 16);
-    out->path = take_string(&c, &out->path_length);
-    out->second = has_data(out) ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
-    if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_BYTES)) return false;
-    if (out->flags & PATH_WITHOUT_LINKS && !can_refuse_links(out->operation)) return false;
-    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_WAITS;
-}
-
-bool file_has_output(const struct file_request *request) {
-    switch (request->operation) {
-    case FILE_READ: return !(request->flags & READ_INLINE);
-    case FILE_LIST: return !(request->flags & LIST_INLINE);
+bool file_has_output(const struct file_head *head) {
+    switch (head->operation) {
+    case FILE_READ: return !(head->flags & READ_INLINE);
+    case FILE_LIST: return !(head->flags & LIST_INLINE);
     case FILE_REPORT:
     case FILE_RECEIPT:
     case FILE_CHANGES:
@@ -174,17 +150,8 @@ bool file_has_output(const struct file_request *request) {
     }
 }
 
-bool file_has_input(const struct file_request *request) {
-    return request->operation == FILE_COMMIT || (request->operation == FILE_WRITE && !(request->flags & WRITE_INLINE));
-}
-
-bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out) {
-    struct cursor c = {*at, end, true};
-    uint32_t length;
-    const uint8_t *request = take_bytes(&c, &length);
-    if (!request || !file_parse(request, length, out)) return false;
-    *at = c.at;
-    return out->operation == FILE_WRITE && out->flags & WRITE_INLINE;
+bool file_has_input(const struct file_head *head) {
+    return head->operation == FILE_COMMIT || (head->operation == FILE_WRITE && !(head->flags & WRITE_INLINE));
 }
 
 bool hello_parse(const uint8_t *data, size_t size, struct hello *out) {

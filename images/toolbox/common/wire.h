@@ -42,23 +42,17 @@ bool spawn_parse(const uint8_t *data, size_t size, struct spawn_request *out);
  */
 void spawn_strings(const struct spawn_request *request, char *store, char **argv, char **envp, char **cwd);
 
-struct file_request {
+/* The part of a FILE that PID 1 reads. The program that carries it out reads the rest. */
+struct file_head {
     uint8_t operation, flags;
-    uint32_t mode;
-    uint64_t offset, length;
-    const uint8_t *path, *second;
-    uint32_t path_length, second_length;
 };
 
-/* The second string of an inline write, a sequence, and of every operation from `changes` on is data, which may contain NUL. */
-bool file_parse(const uint8_t *data, size_t size, struct file_request *out);
+/* False for an operation that there is not. */
+bool file_head_parse(const uint8_t *data, size_t size, struct file_head *out);
 
 /* Whether the operation has a stream to the host, or one from it. */
-bool file_has_output(const struct file_request *request);
-bool file_has_input(const struct file_request *request);
-
-/* Parses the next request of a sequence. False at the end, or when a sequence may not contain the request. */
-bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out);
+bool file_has_output(const struct file_head *head);
+bool file_has_input(const struct file_head *head);
 
 struct hello {
     uint32_t version;

@@ -3,7 +3,7 @@
 #define BRIG_COMMIT_H
 
 #include "file-job.h"
-#include "wire.h"
+#include "file-request.h"
 
 uint32_t commit_run(const struct file_job *job, const struct file_request *request, struct file_result *result);
 uint32_t commit_recover(const struct file_request *request, struct file_result *result);

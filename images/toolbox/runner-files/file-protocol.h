@@ -4,6 +4,14 @@
 
 #include "protocol.h"
 
+/* Added to the type of a file that is refused because it is not a regular one. It is larger than any errno. */
+#define NOT_REGULAR 4096u
+
+/* Operations 1 to 7 take this flag, except list. */
+enum path_flag {
+    PATH_WITHOUT_LINKS = 128,
+};
+
 enum entry_type {
     ENTRY_UNKNOWN = 0,
     ENTRY_FILE = 1,

@@ -3,7 +3,7 @@
 #define BRIG_FILE_READ_H
 
 #include "file-job.h"
-#include "wire.h"
+#include "file-request.h"
 
 uint32_t file_read(const struct file_request *request, const char *path, int out, struct file_result *result);
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "file-job.h"
-#include "wire.h"
+#include "file-request.h"
 
 /* A value of enum entry_type. */
 uint8_t file_type(mode_t mode);

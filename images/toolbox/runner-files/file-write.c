@@ -120,7 +120,7 @@ static uint32_t take_place(const struct temporary *new, const char *path, bool o
 }
 
 static uint32_t take_input(const struct file_job *job, const struct file_request *request, int fd) {
-    if (file_has_input(request)) return request->flags & WRITE_EXTENTS ? write_extents(job, fd) : copy_input(job, fd);
+    if (!(request->flags & WRITE_INLINE)) return request->flags & WRITE_EXTENTS ? write_extents(job, fd) : copy_input(job, fd);
     if (*job->cancelled) return ECANCELED;
     return write_all(fd, request->second, request->second_length) == 0 ? 0 : (uint32_t)errno;
 }

@@ -3,7 +3,7 @@
 #define BRIG_FILE_WRITE_H
 
 #include "file-job.h"
-#include "wire.h"
+#include "file-request.h"
 
 /* `path` has room for PATH_MAX bytes and may be changed. */
 uint32_t file_write(const struct file_job *job, const struct file_request *request, char *path);

@@ -6,7 +6,7 @@
 #define BRIG_RECEIPT_H
 
 #include "file-job.h"
-#include "wire.h"
+#include "file-request.h"
 
 uint32_t receipt_run(const struct file_job *job, const struct file_request *request, struct file_result *result);
 

@@ -388,10 +388,10 @@ static bool streams_for_command(struct runner *r, struct channel *c, const struc
     return false;
 }
 
-static bool streams_for_file(struct runner *r, struct channel *c, const struct file_request *request, struct job_streams *out) {
+static bool streams_for_file(struct runner *r, struct channel *c, const struct file_head *head, struct job_streams *out) {
     *out = (struct job_streams){.count = 0};
-    if (file_has_output(request)) return open_output(r, &c->out, out);
-    return !file_has_input(request) || open_input(r, c, out);
+    if (file_has_output(head)) return open_output(r, &c->out, out);
+    return !file_has_input(head) || open_input(r, c, out);
 }
 
 /* ---- file operations that wait for a worker ---------------------------------------------------------------------- */
@@ -690,13 +690,13 @@ static bool channel_start_command(struct runner *r, const struct frame *frame) {
 }
 
 static bool channel_start_file(struct runner *r, const struct frame *frame) {
-    struct file_request request;
-    if (!file_parse(frame->payload, frame->length, &request) || channel_find(r, frame->channel)) return false;
+    struct file_head head;
+    if (!file_head_parse(frame->payload, frame->length, &head) || channel_find(r, frame->channel)) return false;
     struct channel *c = open_channel(r, frame->channel, CHANNEL_FILE_OPERATION);
     if (!c) return false;
-    if (request.operation == FILE_RECEIPT) pool_end_commands(r);
+    if (head.operation == FILE_RECEIPT) pool_end_commands(r);
     struct job_streams streams;
-    if (!streams_for_file(r, c, &request, &streams)) refuse_for_want_of_streams(r, c);
+    if (!streams_for_file(r, c, &head, &streams)) refuse_for_want_of_streams(r, c);
     else if (!queue_is_needed(r) || !queue_add(r, c, frame, &streams)) start_job(r, c, frame, &streams);
     return true;
 }

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "../../../runner-files/commit-records.h"
-#include "../../../runner-files/file-protocol.h"
-#include "../../../common/wire.h"
+#include "../../../runner-files/file-request.h"
 #include "input.h"
 
 struct writer {
@@ -57,8 +56,12 @@ static void fuzz_spawn(const uint8_t *data, size_t size) {
 }
 
 static void fuzz_file(const uint8_t *data, size_t size) {
+    struct file_head head = {0};
     struct file_request request;
+    bool has_head = file_head_parse(data, size, &head);
+    REQUIRE(!has_head || (size >= 24 && !(file_has_input(&head) && file_has_output(&head))));
     if (!file_parse(data, size, &request)) return;
+    REQUIRE(has_head && head.operation == request.operation && head.flags == request.flags);
     REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_WAITS);
     REQUIRE(size == 24 + 8 + (size_t)request.path_length + request.second_length);
     REQUIRE(request.operation == data[0] && request.flags == data[1]);
@@ -71,14 +74,14 @@ static void fuzz_file(const uint8_t *data, size_t size) {
     REQUIRE(can_be_without_links || !(request.flags & PATH_WITHOUT_LINKS));
     bool is_inline_read = request.operation == FILE_READ && request.flags & READ_INLINE;
     REQUIRE(!is_inline_read || (request.length >= 1 && request.length <= INLINE_BYTES));
-    REQUIRE(!(file_has_input(&request) && file_has_output(&request)) && (!is_data || !file_has_input(&request) || request.operation == FILE_COMMIT));
+    REQUIRE(!is_data || !file_has_input(&head) || request.operation == FILE_COMMIT);
 }
 
 static void fuzz_sequence(const uint8_t *data, size_t size) {
     struct file_request request;
     const uint8_t *at = data, *before = data;
     while (sequence_next(&at, data + size, &request)) {
-        REQUIRE(request.operation == FILE_WRITE && !file_has_input(&request));
+        REQUIRE(request.operation == FILE_WRITE && request.flags & WRITE_INLINE);
         REQUIRE(request.path > before && request.second + request.second_length == at && at <= data + size);
         before = at;
     }

@@ -15,7 +15,7 @@
 #include "../../buffer.h"
 #include "../../../common/io.h"
 #include "../../../common/job.h"
-#include "../../../common/wire.h"
+#include "../../../runner-files/file-request.h"
 #include "require.h"
 
 /* The answer of sched_getaffinity(2): an errno, or these processors. And how often sched_setaffinity(2) was called, with which ones last. */
@@ -144,8 +144,14 @@ static void a_request_for_a_file_is_read_field_by_field(void) {
 }
 
 static void only_known_operations_are_read(void) {
-    for (int operation = 0; operation < 256; operation++)
-        REQUIRE(reads((uint8_t)operation, 0, "x", 1) == (operation >= FILE_READ && operation <= FILE_WAITS));
+    struct file_head head;
+    for (int operation = 0; operation < 256; operation++) {
+        bool is_known = operation >= FILE_READ && operation <= FILE_WAITS;
+        uint8_t bytes[FILE_HEAD_BYTES] = {(uint8_t)operation, 0x21};
+        REQUIRE(reads((uint8_t)operation, 0, "x", 1) == is_known);
+        REQUIRE(file_head_parse(bytes, sizeof bytes, &head) == is_known && !file_head_parse(bytes, sizeof bytes - 1, &head));
+        REQUIRE(!is_known || (head.operation == operation && head.flags == 0x21));
+    }
 }
 
 static void what_is_data_may_contain_nul_and_what_is_a_name_may_not(void) {
@@ -181,7 +187,7 @@ static void a_short_read_is_of_something_that_fits(void) {
 
 static void streams_are_only_for_what_does_not_come_inline(void) {
     for (int operation = 0; operation < 20; operation++) {
-        struct file_request plain = {.operation = (uint8_t)operation}, inline_one = {.operation = (uint8_t)operation};
+        struct file_head plain = {.operation = (uint8_t)operation}, inline_one = {.operation = (uint8_t)operation};
         inline_one.flags = operation == FILE_READ ? READ_INLINE : operation == FILE_LIST ? LIST_INLINE : WRITE_INLINE;
         bool always = operation == FILE_REPORT || operation == FILE_RECEIPT || operation == FILE_CHANGES || operation == FILE_COPY;
         REQUIRE(file_has_output(&plain) == (always || operation == FILE_READ || operation == FILE_LIST));
