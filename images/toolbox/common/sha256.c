@@ -73,10 +73,3 @@ void sha256_end(struct sha256 *hash, uint8_t digest[32]) {
     }
     explicit_bzero(hash, sizeof *hash);
 }
-
-void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]) {
-    struct sha256 hash;
-    sha256_begin(&hash);
-    sha256_add(&hash, data, size > 55 ? 55 : size);
-    sha256_end(&hash, digest);
-}

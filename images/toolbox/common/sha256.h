@@ -15,7 +15,4 @@ void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const uint8_t *data, size_t size);
 void sha256_end(struct sha256 *hash, uint8_t digest[32]);
 
-/* Hashes at most 55 bytes, which is one block and enough for a token. */
-void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]);
-
 #endif

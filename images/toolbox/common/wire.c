@@ -48,67 +48,55 @@ bool frame_is_counted(uint8_t type) {
     }
 }
 
-static bool is_session_frame(uint8_t type) { return !frame_is_counted(type); }
-
 enum parse_result frame_parse(const uint8_t *data, size_t size, size_t max_payload, struct frame *out, size_t *used) {
     if (size < HEADER_BYTES) return PARSE_MORE;
     uint32_t length = get32(data);
     uint8_t type = data[4];
     uint32_t channel = get32(data + 8);
     if (length > max_payload || data[5] != 0 || get16(data + 6) != 0) return PARSE_BAD;
-    if (is_session_frame(type) != (channel == 0)) return PARSE_BAD;
+    if (frame_is_counted(type) != (channel != 0)) return PARSE_BAD;
     if (size - HEADER_BYTES < length) return PARSE_MORE;
-    *out = (struct frame){.type = type, .flags = data[5], .channel = channel, .payload = data + HEADER_BYTES, .length = length};
+    *out = (struct frame){.type = type, .channel = channel, .payload = data + HEADER_BYTES, .length = length};
     *used = HEADER_BYTES + length;
     return PARSE_FRAME;
 }
 
-/* Reads a payload from front to back. Once something does not fit, `ok` is false and every later take fails too. */
-struct cursor {
-    const uint8_t *at, *end;
-    bool ok;
-};
-
-static const uint8_t *take(struct cursor *c, size_t n) {
-    if (!c->ok || (size_t)(c->end - c->at) < n) {
-        c->ok = false;
-        return NULL;
-    }
-    const uint8_t *p = c->at;
-    c->at += n;
-    return p;
+bool take_bytes(const uint8_t **at, const uint8_t *end, const uint8_t **bytes, uint32_t *length) {
+    if (end - *at < 4) return false;
+    *length = get32(*at);
+    *bytes = *at + 4;
+    if ((size_t)(end - *bytes) < *length) return false;
+    *at = *bytes + *length;
+    return true;
 }
 
-static uint32_t take32(struct cursor *c) {
-    const uint8_t *p = take(c, 4);
-    return p ? get32(p) : 0;
+static bool take_strings(const uint8_t **at, const uint8_t *end, uint32_t count) {
+    const uint8_t *text;
+    uint32_t length;
+    for (; count > 0; count--)
+        if (!take_bytes(at, end, &text, &length) || memchr(text, 0, length)) return false;
+    return true;
 }
 
-static const uint8_t *take_string(struct cursor *c, uint32_t *length) {
-    *length = take32(c);
-    const uint8_t *p = take(c, *length);
-    if (p && memchr(p, 0, *length)) c->ok = false;
-    return p;
+static bool take_list(const uint8_t **at, const uint8_t *end, uint32_t *count) {
+    if (end - *at < 4) return false;
+    *count = get32(*at);
+    *at += 4;
+    return take_strings(at, end, *count);
 }
 
 bool spawn_parse(const uint8_t *data, size_t size, struct spawn_request *out) {
-    struct cursor c = {data, data + size, true};
     memset(out, 0, sizeof *out);
-    const uint8_t *head = take(&c, SPAWN_HEAD_BYTES);
-    if (!head) return false;
-    out->flags = head[0];
-    out->rows = get16(head + 2);
-    out->cols = get16(head + 4);
-    out->timeout_ms = get32(head + 8);
-    out->grace_ms = get32(head + 12);
-    out->args = c.at; /* spawn_strings reads them from here */
-    uint32_t length;
-    take_string(&c, &length);
-    out->argc = take32(&c);
-    for (uint32_t i = 0; c.ok && i < out->argc; i++) take_string(&c, &length);
-    out->envc = take32(&c);
-    for (uint32_t i = 0; c.ok && i < out->envc; i++) take_string(&c, &length);
-    return c.ok && c.at == c.end && out->argc > 0;
+    if (size < SPAWN_HEAD_BYTES) return false;
+    out->flags = data[0];
+    out->rows = get16(data + 2);
+    out->cols = get16(data + 4);
+    out->timeout_ms = get32(data + 8);
+    out->grace_ms = get32(data + 12);
+    const uint8_t *at = data + SPAWN_HEAD_BYTES, *end = data + size;
+    out->args = at; /* spawn_strings reads them from here */
+    if (!take_strings(&at, end, 1) || !take_list(&at, end, &out->argc) || !take_list(&at, end, &out->envc)) return false;
+    return at == end && out->argc > 0;
 }
 
 static char *copy_string(const uint8_t **at, char **store) {

@@ -10,7 +10,6 @@
 
 struct frame {
     uint8_t type;
-    uint8_t flags;
     uint32_t channel;
     const uint8_t *payload;
     uint32_t length;
@@ -24,6 +23,9 @@ void frame_header(uint8_t *out, uint8_t type, uint32_t channel, uint32_t length)
 
 /* Frames of the session itself are not counted, so they are neither acknowledged nor sent again. */
 bool frame_is_counted(uint8_t type);
+
+/* Takes what comes behind its length from the front of what is left. False if it is not all there. */
+bool take_bytes(const uint8_t **at, const uint8_t *end, const uint8_t **bytes, uint32_t *length);
 
 struct spawn_request {
     uint8_t flags;

@@ -11,16 +11,6 @@ static bool has_data(const struct file_request *request) {
     return request->operation == FILE_SEQUENCE || request->operation >= FILE_CHANGES;
 }
 
-/* Takes a string, which comes behind its length, from the front of what is left. False if it is not all there. */
-static bool take(const uint8_t **at, const uint8_t *end, const uint8_t **bytes, uint32_t *length) {
-    if (end - *at < 4) return false;
-    *length = get32(*at);
-    *bytes = *at + 4;
-    if ((size_t)(end - *bytes) < *length) return false;
-    *at = *bytes + *length;
-    return true;
-}
-
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     struct file_head head;
     memset(out, 0, sizeof *out);
@@ -31,7 +21,7 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     out->offset = get64(data + 8);
     out->length = get64(data + 16);
     const uint8_t *at = data + FILE_HEAD_BYTES, *end = data + size;
-    if (!take(&at, end, &out->path, &out->path_length) || !take(&at, end, &out->second, &out->second_length) || at != end) return false;
+    if (!take_bytes(&at, end, &out->path, &out->path_length) || !take_bytes(&at, end, &out->second, &out->second_length) || at != end) return false;
     if (memchr(out->path, 0, out->path_length) || (!has_data(out) && memchr(out->second, 0, out->second_length))) return false;
     if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_BYTES)) return false;
     return !(out->flags & PATH_WITHOUT_LINKS) || can_refuse_links(out->operation);
@@ -40,7 +30,7 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
 bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out) {
     const uint8_t *next = *at, *request;
     uint32_t length;
-    if (!take(&next, end, &request, &length) || !file_parse(request, length, out)) return false;
+    if (!take_bytes(&next, end, &request, &length) || !file_parse(request, length, out)) return false;
     *at = next;
     return out->operation == FILE_WRITE && out->flags & WRITE_INLINE;
 }

@@ -37,8 +37,11 @@ void bridge_drop(struct runner *r, struct bridge *b) {
 
 /* Takes the same time for every token, so that its duration does not tell how much of the token was right. */
 static bool token_is_right(const struct runner *r, const uint8_t *token) {
+    struct sha256 hash;
     uint8_t digest[32], difference = 0;
-    sha256_short(token, TOKEN_BYTES, digest);
+    sha256_begin(&hash);
+    sha256_add(&hash, token, TOKEN_BYTES);
+    sha256_end(&hash, digest);
     for (int i = 0; i < 32; i++) difference |= digest[i] ^ r->token_hash[i];
     return difference == 0;
 }
@@ -203,37 +206,38 @@ static struct bridge *free_bridge(struct runner *r) {
     return NULL;
 }
 
+static void open_bridge(struct runner *r, struct bridge *b, int control, uint64_t patience_ms) {
+    *b = (struct bridge){.is_used = true, .deadline_ms = now_ms() + patience_ms};
+    b->control = (struct source){.on_event = on_control, .owner = b, .fd = control};
+    b->in = (struct source){.on_event = on_stream, .owner = b, .fd = -1};
+    b->out = (struct source){.on_event = on_writable, .owner = b, .fd = -1};
+    wake_at(r, b->deadline_ms);
+}
+
 bool bridges_adopt(struct runner *r, const int streams[2], uint64_t patience_ms) {
     struct bridge *b = free_bridge(r);
     if (!b) return false;
-    *b = (struct bridge){.is_used = true, .deadline_ms = now_ms() + patience_ms};
-    b->control = (struct source){.owner = b, .fd = -1};
-    b->in = (struct source){.on_event = on_stream, .owner = b};
-    b->out = (struct source){.on_event = on_writable, .owner = b};
+    open_bridge(r, b, -1, patience_ms);
     adopt_streams(r, b, streams);
-    wake_at(r, b->deadline_ms);
     return true;
 }
 
-void bridges_accept(struct runner *r) {
+void bridges_accept(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
     int fd;
-    while ((fd = accept4(r->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+    while ((fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         struct bridge *b = free_bridge(r);
         int on = 1;
         if (!b || !may_come_from_outside(fd) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
             close(fd);
             continue;
         }
-        *b = (struct bridge){.is_used = true, .deadline_ms = now_ms() + HELLO_WITHIN_MS};
-        b->control = (struct source){.on_event = on_control, .owner = b, .fd = fd};
-        b->in = (struct source){.on_event = on_stream, .owner = b, .fd = -1};
-        b->out = (struct source){.on_event = on_writable, .owner = b, .fd = -1};
+        open_bridge(r, b, fd, HELLO_WITHIN_MS);
         watch(r, &b->control, EPOLLIN);
-        wake_at(r, b->deadline_ms);
     }
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
     /* There is no descriptor left. epoll would report the connection that waits again at once, over and over. */
-    watch(r, &r->listener, 0);
+    watch(r, s, 0);
     wake_at(r, r->accept_again_ms = now_ms() + ACCEPT_RETRY_MS);
 }
 

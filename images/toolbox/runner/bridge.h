@@ -7,10 +7,12 @@
 
 struct runner;
 struct bridge;
+struct source;
 
 /* Takes streams that no `connect` has handed over as a connection. HELLO has to come on them as on any other. */
 bool bridges_adopt(struct runner *r, const int streams[2], uint64_t patience_ms);
-void bridges_accept(struct runner *r);
+/* What is called when the socket for them has connections. */
+void bridges_accept(struct runner *r, struct source *s, uint32_t events);
 void bridges_tick(struct runner *r, uint64_t now);
 void bridge_drop(struct runner *r, struct bridge *b);
 /* Writes as much to the host as it can take. */

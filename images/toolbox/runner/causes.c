@@ -144,12 +144,7 @@ static void append_full(struct runner *r, const struct channel *c, struct buffer
     }
 }
 
-bool causes_memory_is_taken(const struct runner *r) {
-    struct memory_use use = memory_use_open();
-    bool is_taken = r->watched && counters_memory_is_taken(&r->watched->counters, &use);
-    memory_use_close(&use);
-    return is_taken;
-}
+bool causes_memory_is_taken(const struct runner *r) { return r->watched && counters_memory_is_taken(&r->watched->counters); }
 
 static bool has_failed(const struct worker_report *report) { return report->kind != EXIT_EXITED || report->code != 0; }
 

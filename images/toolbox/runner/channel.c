@@ -33,23 +33,13 @@ struct queued_file {
 
 /* ---- input ------------------------------------------------------------------------------------------------------- */
 
-#define GRANT_STEP (INITIAL_CREDIT / 2)
 #define INPUT_MAX (2u * INITIAL_CREDIT)
 #define TERMINAL_INPUT_RETRY_MS 10
-
-static void grant(struct runner *r, struct channel *c, size_t bytes) {
-    c->in.taken += (uint32_t)bytes;
-    if (c->in.taken < GRANT_STEP) return;
-    uint8_t payload[4];
-    put32(payload, c->in.taken);
-    link_send(&r->link, FRAME_CREDIT_FROM_RUNNER, c->id, payload, sizeof payload);
-    c->in.taken = 0;
-}
 
 static void discard_input(struct runner *r, struct channel *c) {
     size_t length = buffer_length(&c->in.bytes);
     buffer_drop(&c->in.bytes, length);
-    if (length) grant(r, c, length);
+    link_grant(&r->link, c->id, &c->in.taken, length);
 }
 
 /* A terminal has one descriptor for both directions. The output owns it, so the input only forgets it. */
@@ -71,7 +61,7 @@ static void channel_write_input(struct runner *r, struct channel *c) {
             break;
         }
         buffer_drop(bytes, (size_t)n);
-        grant(r, c, (size_t)n);
+        link_grant(&r->link, c->id, &c->in.taken, (size_t)n);
     }
     if (fd < 0) discard_input(r, c);
     bool is_waiting = buffer_length(bytes) > 0;
@@ -168,12 +158,6 @@ static bool channel_read_output(struct runner *r, struct channel_output *o) {
     return n > 0;
 }
 
-/* Reads as much as one event of the stream stands for. */
-static void channel_read_output_event(struct runner *r, struct channel_output *o) {
-    int reads = o->channel->terminal == TERMINAL_NONE ? 1 : TERMINAL_READS;
-    while (reads-- > 0 && is_open(&o->source) && channel_read_output(r, o)) continue;
-}
-
 /* A terminal does not say how much waits in it, so as much is read from it as a pipe could hold. */
 static size_t waiting_bytes(const struct channel_output *o) {
     int waiting = 0;
@@ -262,7 +246,8 @@ static bool channel_advance_tree_end(struct runner *r, struct channel *c, uint64
     return c->tree.step == TREE_GIVEN_UP;
 }
 
-static size_t kill_leftovers(const struct runner *r) {
+static size_t kill_leftovers(struct runner *r, uint64_t since) {
+    (void)since;
     size_t alive = 0;
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
         for (const struct channel *c = r->channels[i]; c; c = c->next)
@@ -272,14 +257,9 @@ static size_t kill_leftovers(const struct runner *r) {
 
 /* Ends the processes that ended commands have left, and waits until they are gone, or for a few seconds. False if there were none. */
 static bool channels_end_leftovers(struct runner *r) {
-    uint64_t give_up_ms = now_ms() + GIVE_UP_AFTER_MS;
-    bool were_there = false;
-    while (kill_leftovers(r) > 0) {
-        were_there = true;
-        if (now_ms() >= give_up_ms) break;
-        pool_wait_for_the_killed();
-    }
-    return were_there;
+    if (kill_leftovers(r, 0) == 0) return false;
+    pool_kill_until_gone(r, kill_leftovers, 0);
+    return true;
 }
 
 static pid_t process_group(const struct channel *c) {
@@ -302,46 +282,30 @@ static void channel_send_pending_signals(struct runner *r, struct channel *c) {
 
 /* ---- pipes and terminals ----------------------------------------------------------------------------------------- */
 
-#ifndef TIOCGPTPEER
-#define TIOCGPTPEER _IO('T', 0x41)
-#endif
-
 static void hand_over(struct job_streams *streams, int fd) { streams->fds[streams->count++] = fd; }
 
-static bool open_pipe(struct runner *r, int ends[2]) {
+/* The end of a pipe that PID 1 keeps, as a number for pipe2. */
+enum own_end { READS = 0, WRITES = 1 };
+
+/* Only PID 1's end of the pipe is non-blocking, because the command expects an ordinary one. */
+static bool open_pipe(struct runner *r, struct source *s, enum own_end own, struct job_streams *theirs) {
+    int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    if (may_use_fd(r, ends[0] > ends[1] ? ends[0] : ends[1])) return true;
-    close(ends[0]);
-    close(ends[1]);
-    return false;
-}
-
-/* Only PID 1's end is non-blocking. The command expects an ordinary pipe. */
-static void keep(struct source *s, int fd) {
-    s->fd = fd;
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-}
-
-static bool open_input(struct runner *r, struct channel *c, struct job_streams *theirs) {
-    int ends[2];
-    if (!open_pipe(r, ends)) return false;
-    keep(&c->in.source, ends[1]);
-    hand_over(theirs, ends[0]);
-    return true;
-}
-
-static bool open_output(struct runner *r, struct channel_output *o, struct job_streams *theirs) {
-    int ends[2];
-    if (!open_pipe(r, ends)) return false;
-    keep(&o->source, ends[0]);
-    hand_over(theirs, ends[1]);
+    if (!may_use_fd(r, ends[0] > ends[1] ? ends[0] : ends[1])) {
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
+    s->fd = ends[own];
+    fcntl(s->fd, F_SETFL, O_NONBLOCK);
+    hand_over(theirs, ends[1 - own]);
     return true;
 }
 
 static bool open_pipes(struct runner *r, struct channel *c, uint8_t flags, struct job_streams *theirs) {
-    if (!(flags & SPAWN_NO_STDIN) && !open_input(r, c, theirs)) return false;
-    if (!open_output(r, &c->out, theirs)) return false;
-    return flags & SPAWN_MERGE || open_output(r, &c->err, theirs);
+    if (!(flags & SPAWN_NO_STDIN) && !open_pipe(r, &c->in.source, WRITES, theirs)) return false;
+    if (!open_pipe(r, &c->out.source, READS, theirs)) return false;
+    return flags & SPAWN_MERGE || open_pipe(r, &c->err.source, READS, theirs);
 }
 
 /* Linux has TIOCGPTPEER since 4.13. Where it is missing, the terminal is opened by its name. */
@@ -383,15 +347,14 @@ static bool streams_for_command(struct runner *r, struct channel *c, const struc
     if (open_pipes(r, c, request->flags, out)) return true;
     int error = errno;
     streams_close(out);
-    out->count = 0;
     errno = error;
     return false;
 }
 
 static bool streams_for_file(struct runner *r, struct channel *c, const struct file_head *head, struct job_streams *out) {
     *out = (struct job_streams){.count = 0};
-    if (file_has_output(head)) return open_output(r, &c->out, out);
-    return !file_has_input(head) || open_input(r, c, out);
+    if (file_has_output(head)) return open_pipe(r, &c->out.source, READS, out);
+    return !file_has_input(head) || open_pipe(r, &c->in.source, WRITES, out);
 }
 
 /* ---- file operations that wait for a worker ---------------------------------------------------------------------- */
@@ -419,22 +382,18 @@ static bool queue_add(struct runner *r, struct channel *c, const struct frame *r
     q->channel = c;
     q->streams = *streams;
     q->since_ms = now_ms();
-    if (r->queue_last) r->queue_last->next = q;
-    else r->queue_first = q;
-    r->queue_last = q;
+    *r->queue_end = q;
+    r->queue_end = &q->next;
     c->phase = CHANNEL_QUEUED;
     return true;
 }
 
 static struct queued_file *queue_take(struct runner *r, struct channel *c) {
-    struct queued_file *before = NULL, *q = r->queue_first;
-    while (q->channel != c) {
-        before = q;
-        q = q->next;
-    }
-    if (before) before->next = q->next;
-    else r->queue_first = q->next;
-    if (r->queue_last == q) r->queue_last = before;
+    struct queued_file **at = &r->queue_first;
+    while ((*at)->channel != c) at = &(*at)->next;
+    struct queued_file *q = *at;
+    *at = q->next;
+    if (!q->next) r->queue_end = at;
     c->phase = CHANNEL_RUNNING;
     return q;
 }
@@ -508,8 +467,7 @@ static void retire(struct runner *r, struct channel *c) {
     buffer_free(&c->in.bytes);
     buffer_free(&c->exit);
     c->phase = CHANNEL_RETIRED;
-    c->next = r->retired;
-    r->retired = c;
+    free_later(r, &c->later);
 }
 
 /* Sends EXIT if it is complete, and retires the channel if it is over. Needed after every change that may lead to either. */
@@ -522,14 +480,6 @@ static void channel_finish_if_complete(struct runner *r, struct channel *c) {
     if (c->phase == CHANNEL_EXITED && !c->worker && !channel_has_output_open(c)) retire(r, c);
 }
 
-void channels_free_retired(struct runner *r) {
-    while (r->retired) {
-        struct channel *c = r->retired;
-        r->retired = c->next;
-        free(c);
-    }
-}
-
 static void channel_resume_output(struct runner *r, struct channel *c) {
     channel_watch_output(r, c);
     channel_finish_if_complete(r, c);
@@ -538,7 +488,8 @@ static void channel_resume_output(struct runner *r, struct channel *c) {
 static void channel_on_output(struct runner *r, struct source *s, uint32_t events) {
     (void)events;
     struct channel_output *o = s->owner;
-    channel_read_output_event(r, o);
+    int reads = o->channel->terminal == TERMINAL_NONE ? 1 : TERMINAL_READS;
+    while (reads-- > 0 && is_open(&o->source) && channel_read_output(r, o)) continue;
     channel_resume_output(r, o->channel);
 }
 
@@ -574,10 +525,13 @@ static void channel_ended(struct runner *r, struct channel *c, const struct work
     channel_finish_if_complete(r, c);
 }
 
-/* Call this when the command could not be started, or the file operation was not carried out. */
+/* Call this when the command could not be started, or the file operation was not carried out. 0 stands for an unknown error. */
 static void channel_not_started(struct runner *r, struct channel *c, uint32_t stage, int error) {
     uint32_t kind = c->kind == CHANNEL_FILE_OPERATION ? EXIT_FILE : EXIT_NOT_STARTED;
-    channel_ended(r, c, &(struct worker_report){.kind = kind, .stage = stage, .error = (uint32_t)error}, NULL);
+    channel_close_input(r, c);
+    close_source(r, &c->err.source);
+    close_source(r, &c->out.source);
+    channel_ended(r, c, &(struct worker_report){.kind = kind, .stage = stage, .error = (uint32_t)(error ? error : EAGAIN)}, NULL);
 }
 
 /* Call this when the command is not supervised any more, so that nobody knows how it ended. */
@@ -641,12 +595,6 @@ static struct channel *open_channel(struct runner *r, uint32_t id, enum channel_
     return c;
 }
 
-static void close_own_streams(struct runner *r, struct channel *c) {
-    channel_close_input(r, c);
-    close_source(r, &c->err.source);
-    close_source(r, &c->out.source);
-}
-
 /* Closes the worker's ends of the streams here, whether it got them or not. */
 static void start_job(struct runner *r, struct channel *c, const struct frame *request, const struct job_streams *streams) {
     enum job_kind kind = request->type == FRAME_SPAWN ? JOB_SPAWN : JOB_FILE;
@@ -656,18 +604,8 @@ static void start_job(struct runner *r, struct channel *c, const struct frame *r
     c->worker = pool_start_job(r, c, &job, &channel_job_events);
     int error = errno;
     streams_close(streams);
-    if (c->worker) {
-        channel_watch_output(r, c);
-        return;
-    }
-    close_own_streams(r, c);
-    channel_not_started(r, c, STAGE_FORK, error ? error : EAGAIN);
-}
-
-static void refuse_for_want_of_streams(struct runner *r, struct channel *c) {
-    int error = errno;
-    close_own_streams(r, c);
-    channel_not_started(r, c, STAGE_STREAMS, error ? error : EAGAIN);
+    if (c->worker) channel_watch_output(r, c);
+    else channel_not_started(r, c, STAGE_FORK, error);
 }
 
 /* False when the request breaks the protocol. A command that cannot be started is an EXIT like any other. */
@@ -685,7 +623,7 @@ static bool channel_start_command(struct runner *r, const struct frame *frame) {
     }
     struct job_streams streams;
     if (streams_for_command(r, c, &request, &streams)) start_job(r, c, frame, &streams);
-    else refuse_for_want_of_streams(r, c);
+    else channel_not_started(r, c, STAGE_STREAMS, errno);
     return true;
 }
 
@@ -696,7 +634,7 @@ static bool channel_start_file(struct runner *r, const struct frame *frame) {
     if (!c) return false;
     if (head.operation == FILE_RECEIPT) pool_end_commands(r);
     struct job_streams streams;
-    if (!streams_for_file(r, c, &head, &streams)) refuse_for_want_of_streams(r, c);
+    if (!streams_for_file(r, c, &head, &streams)) channel_not_started(r, c, STAGE_STREAMS, errno);
     else if (!queue_is_needed(r) || !queue_add(r, c, frame, &streams)) start_job(r, c, frame, &streams);
     return true;
 }
@@ -718,21 +656,18 @@ static void channel_cancel_queued(struct runner *r, struct channel *c) {
     struct queued_file *q = queue_take(r, c);
     streams_close(&q->streams);
     queue_free(q);
-    close_own_streams(r, c);
     channel_not_started(r, c, STAGE_NONE, ECANCELED);
 }
 
 /* ---- frames and time --------------------------------------------------------------------------------------------- */
 
-/* The most credit that a host may leave unused. More can only be a mistake, or an attempt to make the number overflow. */
-#define CREDIT_MAX (64 << 20)
 #define LAST_SIGNAL 64
 
-static void for_each_channel(struct runner *r, void (*act)(struct runner *, struct channel *, uint64_t), uint64_t now) {
+static void for_each_channel(struct runner *r, void (*act)(struct runner *, struct channel *)) {
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
         for (struct channel *c = r->channels[i], *next; c; c = next) {
             next = c->next; /* it may be retired meanwhile */
-            act(r, c, now);
+            act(r, c);
         }
 }
 
@@ -750,7 +685,8 @@ static void check_timeout(struct runner *r, struct channel *c, uint64_t now) {
     channel_end_tree(r, c, c->grace_ms);
 }
 
-static void tick(struct runner *r, struct channel *c, uint64_t now) {
+static void tick(struct runner *r, struct channel *c) {
+    uint64_t now = now_ms();
     check_timeout(r, c, now);
     if (channel_advance_tree_end(r, c, now)) channel_lost(r, c);
     if (c->pending_signals) channel_send_pending_signals(r, c);
@@ -759,17 +695,12 @@ static void tick(struct runner *r, struct channel *c, uint64_t now) {
     channel_finish_if_complete(r, c);
 }
 
-void channels_tick(struct runner *r, uint64_t now) { for_each_channel(r, tick, now); }
-
-static void resume(struct runner *r, struct channel *c, uint64_t now) {
-    (void)now;
-    channel_resume_output(r, c);
-}
+void channels_tick(struct runner *r) { for_each_channel(r, tick); }
 
 void channels_resume_output(struct runner *r) {
     if (!r->output_waits || link_is_full(&r->link)) return;
     r->output_waits = false;
-    for_each_channel(r, resume, 0);
+    for_each_channel(r, channel_resume_output);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */

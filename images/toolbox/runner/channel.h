@@ -10,12 +10,11 @@
 struct runner;
 struct channel;
 
-void channels_free_retired(struct runner *r);
 struct channel *channel_find(const struct runner *r, uint32_t id);
 void channels_start_queued(struct runner *r);
 /* False when the frame breaks the protocol. */
 bool channel_take_frame(struct runner *r, const struct frame *frame);
-void channels_tick(struct runner *r, uint64_t now);
+void channels_tick(struct runner *r);
 /* Reads output again that was held back because the stream to the host was full. */
 void channels_resume_output(struct runner *r);
 

@@ -101,22 +101,19 @@ static uint64_t files_at_hand(int parts) {
     return files == COUNT_UNKNOWN || lying == COUNT_UNKNOWN || lying > files ? 0 : files - lying;
 }
 
-struct memory_use memory_use_open(void) {
-    return (struct memory_use){
-        .total = open_either(V2 "memory.current", MEMORY_V1 "memory.usage_in_bytes"),
-        .parts = open_either(V2 "memory.stat", MEMORY_V1 "memory.stat"),
-    };
-}
-
-void memory_use_close(const struct memory_use *use) {
-    if (use->total >= 0) close(use->total);
-    if (use->parts >= 0) close(use->parts);
-}
-
-bool counters_memory_is_taken(const struct counters *c, const struct memory_use *use) {
-    uint64_t limit = read_number(c->memory_limit), used = read_number(use->total), at_hand = files_at_hand(use->parts);
+static bool takes_most(uint64_t limit, int total, int parts) {
+    uint64_t used = read_number(total), at_hand = files_at_hand(parts);
     if (limit == COUNT_UNKNOWN || used == COUNT_UNKNOWN || at_hand > used) return false;
     return used - at_hand >= limit / 4 * 3;
+}
+
+/* These two files are not kept open, because a container may have few descriptors. */
+bool counters_memory_is_taken(const struct counters *c) {
+    int total = open_either(V2 "memory.current", MEMORY_V1 "memory.usage_in_bytes"), parts = open_either(V2 "memory.stat", MEMORY_V1 "memory.stat");
+    bool is_taken = takes_most(read_number(c->memory_limit), total, parts);
+    if (total >= 0) close(total);
+    if (parts >= 0) close(parts);
+    return is_taken;
 }
 
 uint64_t counters_process_limit(const struct counters *c) {

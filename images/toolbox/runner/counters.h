@@ -40,15 +40,8 @@ struct counts counters_read(const struct counters *c);
  */
 uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
 
-/* These files are opened only to be read once, because a container may have few descriptors. -1 for a missing file. */
-struct memory_use {
-    int total, parts;
-};
-
-struct memory_use memory_use_open(void);
-void memory_use_close(const struct memory_use *use);
 /* Whether memory that the kernel cannot give back by itself takes most of the limit. Files that are only cached do not count. */
-bool counters_memory_is_taken(const struct counters *c, const struct memory_use *use);
+bool counters_memory_is_taken(const struct counters *c);
 /* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer limit can have been. */
 uint64_t counters_process_limit(const struct counters *c);
 

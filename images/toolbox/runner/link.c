@@ -6,6 +6,8 @@
 
 #include "wire.h"
 
+#define GRANT_STEP (INITIAL_CREDIT / 2)
+
 uint8_t *link_begin(struct link *link, size_t max_payload) {
     uint8_t *room = buffer_reserve(&link->kept, HEADER_BYTES + max_payload);
     return room ? room + HEADER_BYTES : NULL;
@@ -23,6 +25,15 @@ int link_send(struct link *link, uint8_t type, uint32_t channel, const void *pay
     if (length) memcpy(room, payload, length);
     link_finish(link, type, channel, length);
     return 0;
+}
+
+void link_grant(struct link *link, uint32_t channel, uint32_t *taken, size_t bytes) {
+    uint8_t payload[4];
+    *taken += (uint32_t)bytes;
+    if (*taken < GRANT_STEP) return;
+    put32(payload, *taken);
+    link_send(link, FRAME_CREDIT_FROM_RUNNER, channel, payload, sizeof payload);
+    *taken = 0;
 }
 
 int link_send_control(struct link *link, uint8_t type, const void *payload, size_t length) {

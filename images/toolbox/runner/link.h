@@ -8,6 +8,8 @@
 
 #include "buffer.h"
 
+/* The most credit that a host may leave unused. More can only be a mistake, or an attempt to make the number overflow. */
+#define CREDIT_MAX (64 << 20)
 /* Above this many kept bytes the runner reads no more output until the host acknowledges. */
 #define LINK_HIGH_WATER (4u << 20)
 
@@ -27,6 +29,8 @@ struct link {
 uint8_t *link_begin(struct link *link, size_t max_payload);
 void link_finish(struct link *link, uint8_t type, uint32_t channel, size_t length);
 int link_send(struct link *link, uint8_t type, uint32_t channel, const void *payload, size_t length);
+/* Counts input of a channel that is taken, and grants the host as much again once it is worth a frame. `*taken` is not granted yet. */
+void link_grant(struct link *link, uint32_t channel, uint32_t *taken, size_t bytes);
 int link_send_control(struct link *link, uint8_t type, const void *payload, size_t length);
 
 /* Writes as much as possible. 0 when everything is written, 1 when the descriptor takes no more for now, -1 when it is broken. */

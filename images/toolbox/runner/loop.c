@@ -1,6 +1,7 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,19 @@ void close_source(struct runner *r, struct source *s) {
     watch(r, s, 0);
     close(s->fd);
     s->fd = -1;
+}
+
+void free_later(struct runner *r, struct later *what) {
+    what->next = r->over;
+    r->over = what;
+}
+
+void free_what_is_over(struct runner *r) {
+    while (r->over) {
+        struct later *what = r->over;
+        r->over = what->next;
+        free(what);
+    }
 }
 
 bool is_open(const struct source *s) { return s->fd >= 0; }

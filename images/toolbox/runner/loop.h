@@ -7,13 +7,22 @@
 
 struct runner;
 
-/* One descriptor. It is freed only after the batch of events in which it may still appear. */
+/* One descriptor. What contains it is freed later, because the batch of events at hand may still contain it. */
 struct source {
     void (*on_event)(struct runner *, struct source *, uint32_t events);
     void *owner;
     int fd; /* -1 once it is closed */
     uint32_t armed; /* the events it is registered for */
 };
+
+/* The first member of what has sources. */
+struct later {
+    struct later *next;
+};
+
+/* Frees what begins with this at the end of the loop's turn. */
+void free_later(struct runner *r, struct later *what);
+void free_what_is_over(struct runner *r);
 
 uint64_t now_ms(void);
 uint64_t now_us(void);

@@ -27,6 +27,7 @@ enum endpoint_phase {
 };
 
 struct endpoint {
+    struct later later;
     struct endpoint *next;
     uint32_t id;
     enum endpoint_kind kind;
@@ -35,7 +36,7 @@ struct endpoint {
     int64_t credit; /* how much the host still takes */
 
     /* The fields of a listener: the connections that wait for a program, in their order. */
-    struct endpoint *first_waiting, *last_waiting;
+    struct endpoint *first_waiting, **waiting_end;
     uint64_t accept_again_ms; /* when it tries again because there was no descriptor, or 0 */
 
     /* The fields of a connection. */
@@ -52,8 +53,8 @@ struct endpoint {
 
 /* ---- all sockets ------------------------------------------------------------------------------------------------- */
 
-/* The most credit that a host may leave unused, as for the output of commands. */
-#define ENDPOINT_CREDIT_MAX (64 << 20)
+/* The kernel has a limit of its own for connections that wait, which is usually 4096. */
+#define BACKLOG 4096
 /* The kernel's buffer for each direction of a socket: a thousand sockets that nobody reads must not take gigabytes. */
 #define KERNEL_BYTES (256 << 10)
 
@@ -71,6 +72,7 @@ static struct endpoint *endpoint_open(struct runner *r, uint32_t id, enum endpoi
     e->kind = kind;
     e->phase = ENDPOINT_OPEN;
     e->credit = INITIAL_CREDIT;
+    e->waiting_end = &e->first_waiting;
     e->source = (struct source){.owner = e, .fd = -1};
     e->next = r->endpoints[id % CHANNEL_BUCKETS];
     r->endpoints[id % CHANNEL_BUCKETS] = e;
@@ -95,7 +97,7 @@ static int endpoint_socket(struct runner *r, int family, int type) {
     return fd;
 }
 
-/* The same, bound to this address. Port 0 becomes one that is free. */
+/* The same, bound to this address, to which programs may connect if it is a stream. Port 0 becomes one that is free. */
 static int endpoint_bind(struct runner *r, int type, union address *at) {
     int on = 1;
     socklen_t size = address_size(at);
@@ -103,8 +105,8 @@ static int endpoint_bind(struct runner *r, int type, union address *at) {
     if (fd < 0) return -1;
     /* Connections that have just been closed do not keep a port from being listened on. Another listener does. */
     if (type == SOCK_STREAM) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, &at->any, size) == 0 && getsockname(fd, &at->any, &size) == 0) return fd;
-    return close_failed(fd);
+    bool is_bound = bind(fd, &at->any, size) == 0 && getsockname(fd, &at->any, &size) == 0;
+    return is_bound && (type != SOCK_STREAM || listen(fd, BACKLOG) == 0) ? fd : close_failed(fd);
 }
 
 /* Sends EXIT for a request that failed before there was a socket. */
@@ -112,6 +114,31 @@ static void endpoint_refuse(struct runner *r, uint32_t id, int error) {
     uint8_t payload[EXIT_HEAD_BYTES] = {EXIT_SOCKET};
     put32(payload + 4, (uint32_t)error);
     link_send(&r->link, FRAME_EXIT, id, payload, sizeof payload);
+}
+
+/* Opens an endpoint with this socket, or refuses the request. The socket is -1, with errno, if it could not be made. */
+static struct endpoint *endpoint_with(struct runner *r, uint32_t id, enum endpoint_kind kind, int fd) {
+    int error = fd < 0 ? errno : ENOMEM;
+    struct endpoint *e = fd < 0 ? NULL : endpoint_open(r, id, kind);
+    if (e) {
+        e->source.fd = fd;
+        return e;
+    }
+    if (fd >= 0) close(fd);
+    endpoint_refuse(r, id, error);
+    return NULL;
+}
+
+/* The same for a socket that is bound to this address, which the host is told. */
+static struct endpoint *endpoint_at(struct runner *r, uint32_t id, enum endpoint_kind kind, const union address *at) {
+    union address bound = *at;
+    uint8_t payload[ADDRESS_BYTES];
+    int fd = endpoint_bind(r, kind == ENDPOINT_LISTENER ? SOCK_STREAM : SOCK_DGRAM, &bound);
+    struct endpoint *e = endpoint_with(r, id, kind, fd);
+    if (!e) return NULL;
+    address_write(&bound, payload);
+    link_send(&r->link, FRAME_BOUND, id, payload, sizeof payload);
+    return e;
 }
 
 /* Sends EXIT for the endpoint and closes its socket. */
@@ -124,21 +151,7 @@ static void endpoint_end(struct runner *r, struct endpoint *e, int error) {
     buffer_free(&e->input);
     endpoint_refuse(r, e->id, error);
     e->phase = ENDPOINT_RETIRED;
-    e->next = r->retired_endpoints;
-    r->retired_endpoints = e;
-}
-
-static bool endpoint_take_credit(struct endpoint *e, uint32_t bytes) {
-    e->credit += bytes;
-    return e->credit <= ENDPOINT_CREDIT_MAX;
-}
-
-void endpoints_free_retired(struct runner *r) {
-    while (r->retired_endpoints) {
-        struct endpoint *e = r->retired_endpoints;
-        r->retired_endpoints = e->next;
-        free(e);
-    }
+    free_later(r, &e->later);
 }
 
 static void for_each_endpoint(struct runner *r, void (*act)(struct runner *, struct endpoint *)) {
@@ -150,8 +163,6 @@ static void for_each_endpoint(struct runner *r, void (*act)(struct runner *, str
 }
 
 /* ---- a connection with a program --------------------------------------------------------------------------------- */
-
-#define INPUT_GRANT_STEP (INITIAL_CREDIT / 2)
 
 /* Whether one more connection may be open. Half of all descriptors are left for commands. */
 static bool connection_fits(const struct runner *r) { return r->open_connections < r->fd_limit / 2; }
@@ -178,15 +189,6 @@ static void note_error(struct endpoint *c, int error) {
 
 /* ---- towards the program ----------------------------------------------------------------------------------------- */
 
-static void grant_input(struct runner *r, struct endpoint *c, size_t bytes) {
-    c->taken += (uint32_t)bytes;
-    if (c->taken < INPUT_GRANT_STEP) return;
-    uint8_t payload[4];
-    put32(payload, c->taken);
-    link_send(&r->link, FRAME_CREDIT_FROM_RUNNER, c->id, payload, sizeof payload);
-    c->taken = 0;
-}
-
 /* No program reads the rest any more. Bytes that the program has sent before may still be there to be read. */
 static void give_up_writing(struct endpoint *c, int error) {
     note_error(c, error);
@@ -207,7 +209,7 @@ static size_t send_some(struct runner *r, struct endpoint *c, const uint8_t *dat
         }
         sent += (size_t)n;
     }
-    grant_input(r, c, sent);
+    link_grant(&r->link, c->id, &c->taken, sent);
     return sent;
 }
 
@@ -274,7 +276,7 @@ static int pending_error(const struct endpoint *c) {
 
 /* ---- the beginning and the end ----------------------------------------------------------------------------------- */
 
-static void tell_connected(struct runner *r, struct endpoint *c) {
+static void begin(struct runner *r, struct endpoint *c) {
     union address own = {0};
     socklen_t size = sizeof own;
     uint8_t payload[CONNECTED_BYTES];
@@ -285,17 +287,14 @@ static void tell_connected(struct runner *r, struct endpoint *c) {
     address_write(&c->other, payload + ADDRESS_BYTES);
     link_send(&r->link, FRAME_CONNECTED, c->id, payload, sizeof payload);
     c->phase = ENDPOINT_OPEN;
+    send_kept(r, c); /* the host need not have waited */
+    finish_if_complete(r, c);
 }
 
 static void finish_connecting(struct runner *r, struct endpoint *c) {
     int error = pending_error(c);
-    if (error) {
-        endpoint_end(r, c, error);
-        return;
-    }
-    tell_connected(r, c);
-    send_kept(r, c); /* the host need not have waited */
-    finish_if_complete(r, c);
+    if (error) endpoint_end(r, c, error);
+    else begin(r, c);
 }
 
 static void on_connection(struct runner *r, struct source *s, uint32_t events) {
@@ -321,58 +320,37 @@ static void adopt(struct runner *r, struct endpoint *c, int fd) {
     r->open_connections++;
 }
 
-/* Takes a connected socket for a connection that waited, and tells the host. */
-static void connection_begin(struct runner *r, struct endpoint *c, int fd, const union address *from) {
-    c->other = *from;
-    adopt(r, c, fd);
-    tell_connected(r, c);
-    send_kept(r, c);
-    finish_if_complete(r, c);
-}
-
 /* Starts to connect to a server in the sandbox. */
 static void connection_dial(struct runner *r, uint32_t id, const union address *to) {
     errno = EMFILE;
     int fd = connection_fits(r) ? endpoint_socket(r, to->any.sa_family, SOCK_STREAM) : -1;
-    int error = fd < 0 ? errno : 0;
-    if (!error && connect(fd, &to->any, address_size(to)) != 0 && errno != EINPROGRESS) error = errno;
-    struct endpoint *c = error ? NULL : endpoint_open(r, id, ENDPOINT_CONNECTION);
-    if (!c) {
-        if (fd >= 0) close(fd);
-        endpoint_refuse(r, id, error ? error : ENOMEM);
-        return;
-    }
+    if (fd >= 0 && connect(fd, &to->any, address_size(to)) != 0 && errno != EINPROGRESS) fd = close_failed(fd);
+    struct endpoint *c = endpoint_with(r, id, ENDPOINT_CONNECTION, fd);
+    if (!c) return;
     c->phase = ENDPOINT_CONNECTING;
     c->other = *to;
     adopt(r, c, fd);
     watch_connection(r, c);
 }
 
-/* Reads again, after new credit or when the link has room again. */
-static void connection_resume(struct runner *r, struct endpoint *c) {
-    if (c->phase == ENDPOINT_OPEN) watch_connection(r, c);
-}
-
-/* Ends the connection so that the program gets a reset, not an end of file. */
-static void connection_reset(struct runner *r, struct endpoint *c) {
-    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    if (is_open(&c->source)) setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    endpoint_end(r, c, ECANCELED);
-}
-
 /* ---- a socket that programs connect to --------------------------------------------------------------------------- */
 
 /* The host opens channels ahead of time, one for each connection to come. */
 
-/* The kernel has a limit of its own, which is usually 4096. */
-#define BACKLOG 4096
 #define ACCEPT_AGAIN_MS 100
+
+/* Takes a channel off the list of those that wait for a connection. */
+static void listener_forget(struct endpoint *waiting) {
+    struct endpoint *listener = waiting->listener, **at = &listener->first_waiting;
+    while (*at != waiting) at = &(*at)->next_waiting;
+    *at = waiting->next_waiting;
+    if (!*at) listener->waiting_end = at;
+    waiting->listener = waiting->next_waiting = NULL;
+}
 
 static struct endpoint *take_waiting(struct endpoint *listener) {
     struct endpoint *c = listener->first_waiting;
-    listener->first_waiting = c->next_waiting;
-    if (!listener->first_waiting) listener->last_waiting = NULL;
-    c->listener = c->next_waiting = NULL;
+    listener_forget(c);
     return c;
 }
 
@@ -390,44 +368,27 @@ static void on_connections(struct runner *r, struct source *s, uint32_t events) 
     (void)events;
     struct endpoint *listener = s->owner;
     while (listener->first_waiting) {
-        if (!connection_fits(r)) {
-            pause_accepting(r, listener);
-            break;
-        }
         union address from = {0};
         socklen_t size = sizeof from;
-        int fd = accept4(s->fd, &from.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        errno = EMFILE;
+        int fd = connection_fits(r) ? accept4(s->fd, &from.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (fd >= 0 && !may_use_fd(r, fd)) fd = close_failed(fd);
         if (fd < 0) {
             if (errno != EAGAIN) pause_accepting(r, listener);
             break;
         }
-        if (may_use_fd(r, fd)) {
-            connection_begin(r, take_waiting(listener), fd, &from);
-            continue;
-        }
-        close(fd);
-        pause_accepting(r, listener);
-        break;
+        struct endpoint *c = take_waiting(listener);
+        c->other = from;
+        adopt(r, c, fd);
+        begin(r, c);
     }
     watch_listener(r, listener);
 }
 
 static void listener_open(struct runner *r, uint32_t id, const union address *at) {
-    union address bound = *at;
-    uint8_t payload[ADDRESS_BYTES];
-    int fd = endpoint_bind(r, SOCK_STREAM, &bound);
-    int error = fd < 0 || listen(fd, BACKLOG) != 0 ? errno : 0;
-    struct endpoint *listener = error ? NULL : endpoint_open(r, id, ENDPOINT_LISTENER);
-    if (!listener) {
-        if (fd >= 0) close(fd);
-        endpoint_refuse(r, id, error ? error : ENOMEM);
-        return;
-    }
-    listener->source.fd = fd;
-    listener->source.on_event = on_connections;
-    address_write(&bound, payload);
-    link_send(&r->link, FRAME_BOUND, id, payload, sizeof payload);
+    struct endpoint *listener = endpoint_at(r, id, ENDPOINT_LISTENER, at);
+    if (listener) listener->source.on_event = on_connections;
 }
 
 /* Adds a channel for the next connection. False when there is no memory. */
@@ -436,38 +397,10 @@ static bool listener_add(struct runner *r, struct endpoint *listener, uint32_t i
     if (!c) return false;
     c->phase = ENDPOINT_WAITING;
     c->listener = listener;
-    if (listener->last_waiting) listener->last_waiting->next_waiting = c;
-    else listener->first_waiting = c;
-    listener->last_waiting = c;
+    *listener->waiting_end = c;
+    listener->waiting_end = &c->next_waiting;
     watch_listener(r, listener);
     return true;
-}
-
-/* Takes a channel off the list of those that wait for a connection. */
-static void listener_forget(struct endpoint *waiting) {
-    struct endpoint *listener = waiting->listener, *before = NULL;
-    for (struct endpoint *c = listener->first_waiting; c != waiting; c = c->next_waiting) before = c;
-    if (before) before->next_waiting = waiting->next_waiting;
-    else listener->first_waiting = waiting->next_waiting;
-    if (listener->last_waiting == waiting) listener->last_waiting = before;
-    waiting->listener = waiting->next_waiting = NULL;
-}
-
-/* Ends the listener, and the channels that wait for its connections. */
-static void listener_close(struct runner *r, struct endpoint *listener) {
-    while (listener->first_waiting) endpoint_end(r, take_waiting(listener), ECANCELED);
-    endpoint_end(r, listener, ECANCELED);
-}
-
-/* Tries again if there was no descriptor for the next connection. */
-static void listener_tick(struct runner *r, struct endpoint *listener, uint64_t now) {
-    if (!listener->accept_again_ms) return;
-    if (now < listener->accept_again_ms) {
-        wake_at(r, listener->accept_again_ms);
-        return;
-    }
-    listener->accept_again_ms = 0;
-    watch_listener(r, listener);
 }
 
 /* ---- a socket that programs send datagrams to -------------------------------------------------------------------- */
@@ -476,8 +409,7 @@ static void listener_tick(struct runner *r, struct endpoint *listener, uint64_t 
 
 #define READS_AT_ONCE 16
 
-/* Reads again, after new credit or when the link has room again. */
-/* If nothing is read, the kernel keeps a few datagrams and drops the others. */
+/* Reads again, after new credit or when the link has room again. If nothing is read, the kernel keeps a few datagrams and drops the others. */
 static void datagrams_resume(struct runner *r, struct endpoint *e) {
     bool is_full = link_is_full(&r->link);
     if (is_full) r->network_waits = true;
@@ -509,20 +441,9 @@ static void on_datagrams(struct runner *r, struct source *s, uint32_t events) {
 }
 
 static void datagrams_open(struct runner *r, uint32_t id, const union address *at) {
-    union address bound = *at;
-    uint8_t payload[ADDRESS_BYTES];
-    int fd = endpoint_bind(r, SOCK_DGRAM, &bound);
-    int error = fd < 0 ? errno : 0;
-    struct endpoint *e = error ? NULL : endpoint_open(r, id, ENDPOINT_DATAGRAMS);
-    if (!e) {
-        if (fd >= 0) close(fd);
-        endpoint_refuse(r, id, error ? error : ENOMEM);
-        return;
-    }
-    e->source.fd = fd;
+    struct endpoint *e = endpoint_at(r, id, ENDPOINT_DATAGRAMS, at);
+    if (!e) return;
     e->source.on_event = on_datagrams;
-    address_write(&bound, payload);
-    link_send(&r->link, FRAME_BOUND, id, payload, sizeof payload);
     datagrams_resume(r, e);
 }
 
@@ -583,18 +504,17 @@ static bool take_request(struct runner *r, const struct frame *frame) {
 /* ---- other frames ------------------------------------------------------------------------------------------------ */
 
 static void resume_endpoint(struct runner *r, struct endpoint *e) {
-    if (e->kind == ENDPOINT_CONNECTION) connection_resume(r, e);
+    if (e->kind == ENDPOINT_CONNECTION && e->phase == ENDPOINT_OPEN) watch_connection(r, e);
     if (e->kind == ENDPOINT_DATAGRAMS) datagrams_resume(r, e);
 }
 
+/* Ends the channels that wait for a listener's connections with it. A program gets a reset of its connection, not an end of file. */
 static void close_endpoint(struct runner *r, struct endpoint *e) {
-    switch (e->kind) {
-    case ENDPOINT_LISTENER: listener_close(r, e); return;
-    case ENDPOINT_DATAGRAMS: endpoint_end(r, e, ECANCELED); return;
-    case ENDPOINT_CONNECTION:
-        if (e->listener) listener_forget(e);
-        connection_reset(r, e);
-    }
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    while (e->first_waiting) endpoint_end(r, take_waiting(e), ECANCELED);
+    if (e->listener) listener_forget(e);
+    if (e->kind == ENDPOINT_CONNECTION && is_open(&e->source)) setsockopt(e->source.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    endpoint_end(r, e, ECANCELED);
 }
 
 bool network_take_frame(struct runner *r, const struct frame *frame) {
@@ -609,7 +529,9 @@ bool network_take_frame(struct runner *r, const struct frame *frame) {
         close_endpoint(r, e);
         return true;
     case FRAME_CREDIT:
-        if (frame->length != 4 || !endpoint_take_credit(e, get32(frame->payload))) return false;
+        if (frame->length != 4) return false;
+        e->credit += get32(frame->payload);
+        if (e->credit > CREDIT_MAX) return false;
         resume_endpoint(r, e);
         return true;
     default: return false;
@@ -618,13 +540,18 @@ bool network_take_frame(struct runner *r, const struct frame *frame) {
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
-static void tick_listener(struct runner *r, struct endpoint *e) {
-    if (e->kind == ENDPOINT_LISTENER) listener_tick(r, e, now_ms());
+/* Accepts again where there was no descriptor for the next connection. */
+static void tick_endpoint(struct runner *r, struct endpoint *e) {
+    if (!e->accept_again_ms) return;
+    if (now_ms() < e->accept_again_ms) {
+        wake_at(r, e->accept_again_ms);
+        return;
+    }
+    e->accept_again_ms = 0;
+    watch_listener(r, e);
 }
 
-void network_tick(struct runner *r) {
-    for_each_endpoint(r, tick_listener);
-}
+void network_tick(struct runner *r) { for_each_endpoint(r, tick_endpoint); }
 
 void network_resume(struct runner *r) {
     if (!r->network_waits || link_is_full(&r->link)) return;

@@ -9,7 +9,6 @@
 
 struct runner;
 
-void endpoints_free_retired(struct runner *r);
 /* Whether the frame is for a socket, not for a command or a file operation. */
 bool network_takes(const struct runner *r, const struct frame *frame);
 /* False when it breaks the protocol. */

@@ -57,43 +57,35 @@ static void forget(struct runner *r, struct worker *w) {
     *at = w->next;
     w->slot->supervisor = 0;
     close_source(r, &w->control);
-    /* It is not freed yet, because the batch of events at hand may still contain it. */
-    w->next = r->retired_workers;
-    r->retired_workers = w;
+    free_later(r, &w->later);
 }
 
-void pool_free_retired(struct runner *r) {
-    while (r->retired_workers) {
-        struct worker *w = r->retired_workers;
-        r->retired_workers = w->next;
-        free(w);
-    }
-}
+static void wait_for_the_killed(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
-void pool_wait_for_the_killed(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
-
-bool pool_kill_orphans(struct runner *r, uint64_t since) {
+bool pool_kill_until_gone(struct runner *r, size_t (*kill_once)(struct runner *, uint64_t since), uint64_t since) {
     uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
-    sweeping = r;
-    while (orphans_kill(is_worker, since) > 0) {
+    while (kill_once(r, since) > 0) {
         if (now_ms() >= give_up_ms) return false;
-        pool_wait_for_the_killed();
+        wait_for_the_killed();
     }
     return true;
 }
 
-static size_t kill_all_commands(struct runner *r) {
+static size_t kill_orphans_once(struct runner *r, uint64_t since) {
     sweeping = r;
-    size_t alive = orphans_kill(is_worker, 0);
+    return orphans_kill(is_worker, since);
+}
+
+bool pool_kill_orphans(struct runner *r, uint64_t since) { return pool_kill_until_gone(r, kill_orphans_once, since); }
+
+static size_t kill_commands_once(struct runner *r, uint64_t since) {
+    size_t alive = kill_orphans_once(r, since);
     for (struct worker *w = r->workers; w; w = w->next)
         if (w->channel && w->job_kind == JOB_SPAWN) alive += tree_kill(w->pid);
     return alive;
 }
 
-void pool_end_commands(struct runner *r) {
-    uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
-    while (kill_all_commands(r) > 0 && now_ms() < give_up_ms) pool_wait_for_the_killed();
-}
+void pool_end_commands(struct runner *r) { pool_kill_until_gone(r, kill_commands_once, 0); }
 
 /* Asks a worker whether it lives; its answer makes it idle. A worker to which a SIGKILL is on its way does not answer. */
 static void question(struct worker *w) {

@@ -3,6 +3,7 @@
 #define BRIG_POOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,7 @@ struct job_events {
 enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_DISMISSED, WORKER_GIVEN_UP };
 
 struct worker {
+    struct later later;
     struct worker *next;
     pid_t pid;
     struct source control;
@@ -50,15 +52,14 @@ void pool_end_commands(struct runner *r);
 /* The same for processes whose worker is gone, those older than `since` excepted. False when some could not be killed. */
 bool pool_kill_orphans(struct runner *r, uint64_t since);
 
-/* Waits a moment, until a process that was killed is gone. */
-void pool_wait_for_the_killed(void);
+/* Calls this until it has found nothing to kill, or for a few seconds. False when something is left. */
+bool pool_kill_until_gone(struct runner *r, size_t (*kill_once)(struct runner *, uint64_t since), uint64_t since);
 
 /* Whether a command, or a process that one has left, is running. */
 bool pool_has_commands(const struct runner *r);
 
 void pool_keep_ready(struct runner *r);
 void pool_reap(struct runner *r);
-void pool_free_retired(struct runner *r);
 
 void worker_continue(struct worker *w);
 void worker_kill(struct worker *w);

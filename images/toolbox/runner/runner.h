@@ -77,6 +77,7 @@ struct channel_output {
 };
 
 struct channel {
+    struct later later;
     struct channel *next;
     uint32_t id;
     enum channel_kind kind;
@@ -114,6 +115,7 @@ struct runner {
     int highest_fd; /* that was ever in use */
     int fd_limit;
     uint64_t next_deadline_ms;
+    struct later *over;
     struct source signals, listener;
 
     struct link link;
@@ -126,19 +128,17 @@ struct runner {
     uint64_t accept_again_ms;
 
     struct channel *channels[CHANNEL_BUCKETS];
-    struct channel *retired;
     struct endpoint *endpoints[CHANNEL_BUCKETS];
-    struct endpoint *retired_endpoints;
     int open_connections;
     bool network_waits; /* as output_waits, for sockets */
     bool output_waits; /* some stream is not read because the link is full */
-    struct queued_file *queue_first, *queue_last;
+    struct queued_file *queue_first, **queue_end; /* the end is where the next one is put */
     uint64_t file_ended_ms;  /* when the last file operation came to its end */
     uint64_t refused_forks;  /* how often a worker could not be forked because of a limit of processes */
     struct uncounted uncounted;
     struct watched *watched; /* the sources of causes of failures, or NULL */
 
-    struct worker *workers, *retired_workers;
+    struct worker *workers;
     struct shared *shared;
     int shared_fd;
 };

@@ -43,12 +43,6 @@ static void on_signal(struct runner *r, struct source *s, uint32_t events) {
     pool_reap(r);
 }
 
-static void on_listener(struct runner *r, struct source *s, uint32_t events) {
-    (void)s;
-    (void)events;
-    bridges_accept(r);
-}
-
 static bool open_signals(struct runner *r) {
     /* Linux protects PID 1 from signals of its own container. gVisor does not, so all of them are blocked. */
     sigset_t all, set;
@@ -104,7 +98,7 @@ static bool set_up(struct runner *r, bool takes_bridges) {
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (!pool_share_memory(r)) return false;
     clock_gettime(CLOCK_REALTIME_COARSE, &r->shared->session_start);
-    r->listener = (struct source){.on_event = on_listener, .fd = takes_bridges ? listen_for_bridges() : -1};
+    r->listener = (struct source){.on_event = bridges_accept, .fd = takes_bridges ? listen_for_bridges() : -1};
     if (r->epoll_fd < 0 || (takes_bridges && r->listener.fd < 0) || !open_signals(r)) return false;
     if (getrandom(&r->boot_id, sizeof r->boot_id, 0) != sizeof r->boot_id) return false;
     watch(r, &r->signals, EPOLLIN);
@@ -161,7 +155,7 @@ static void turn(struct runner *r) {
     uint64_t now = now_ms();
     if (now >= r->next_deadline_ms) {
         r->next_deadline_ms = UINT64_MAX;
-        channels_tick(r, now);
+        channels_tick(r);
         network_tick(r);
         bridges_tick(r, now);
         if (lease_is_over(r, now)) exit(LEASE_OVER_STATUS);
@@ -171,9 +165,7 @@ static void turn(struct runner *r) {
     channels_resume_output(r);
     network_resume(r);
     host_flush(r);
-    channels_free_retired(r);
-    endpoints_free_retired(r);
-    pool_free_retired(r);
+    free_what_is_over(r);
     pool_keep_ready(r);
 }
 
@@ -183,6 +175,7 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream, bool
     memcpy(r->token_hash, token_hash, 32);
     r->lease_ms = lease_ms;
     r->next_deadline_ms = UINT64_MAX;
+    r->queue_end = &r->queue_first;
     if (!set_up(r, takes_bridges)) {
         fprintf(stderr, "brig: the runner cannot start: %s\n", strerror(errno));
         return 1;

@@ -143,11 +143,6 @@ static _Noreturn void run_child(struct command *command) {
 
 static bool lacks_subreaper;
 
-static void adopt_orphans(void) {
-    /* This keeps even a process that calls setsid or forks twice below this one, and nowhere else. */
-    lacks_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
-}
-
 static void describe_end(struct worker_report *report, int status, const struct rusage *usage) {
     report->kind = WIFSIGNALED(status) ? EXIT_SIGNALLED : EXIT_EXITED;
     report->code = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : (uint32_t)WEXITSTATUS(status);
@@ -195,9 +190,8 @@ static void supervise(int control, pid_t main_child, const struct command *comma
     report_send(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
 }
 
-static void refuse(int control, uint32_t stage, int error) {
-    struct worker_report report = {
-        .what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_NOT_STARTED, .stage = stage, .error = (uint32_t)error};
+static void refuse(int control, enum exit_kind kind, uint32_t stage, int error) {
+    struct worker_report report = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = kind, .stage = stage, .error = (uint32_t)error};
     report_send(control, &report, NULL);
 }
 
@@ -243,7 +237,7 @@ static void command_run(int control, struct received_job *job, struct worker_slo
     struct command command = {.fds = job->fds, .slot = slot};
     if (job->payload == MAP_FAILED || !spawn_parse(job->payload, job->header.length, &command.request)) {
         job_free(job);
-        refuse(control, STAGE_REQUEST, EINVAL);
+        refuse(control, EXIT_NOT_STARTED, STAGE_REQUEST, EINVAL);
         return;
     }
     bool is_unpacked = unpack(&command, job->header.length);
@@ -258,7 +252,7 @@ static void command_run(int control, struct received_job *job, struct worker_slo
     free(command.vectors);
     free(command.strings);
     job_free(job);
-    if (pid < 0) refuse(control, is_unpacked ? STAGE_FORK : STAGE_REQUEST, error);
+    if (pid < 0) refuse(control, EXIT_NOT_STARTED, is_unpacked ? STAGE_FORK : STAGE_REQUEST, error);
     else supervise(control, pid, &command);
 }
 
@@ -292,13 +286,9 @@ static int become_file_program(const struct worker_place *place) {
     return error;
 }
 
-static void refuse_file_operation(const struct worker_place *place, int error) {
-    struct worker_report report = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE, .error = (uint32_t)error};
-    report_send(place->control, &report, NULL);
-}
-
 _Noreturn void worker_main(const struct worker_place *place) {
-    adopt_orphans();
+    /* This keeps even a process that calls setsid or forks twice below this one, and nowhere else. */
+    lacks_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
     uint8_t *packet = malloc(PACKET_MAX);
     struct received_job job;
     while (packet) {
@@ -311,7 +301,7 @@ _Noreturn void worker_main(const struct worker_place *place) {
             continue;
         }
         job_free(&job);
-        if (kind == JOB_FILE) refuse_file_operation(place, error);
+        if (kind == JOB_FILE) refuse(place->control, EXIT_FILE, STAGE_NONE, error);
         else report_send(place->control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
     }
     _exit(0);

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "input.h"
+#include "../unit/digest.h"
 
 /* Small limits, so that short inputs reach them. */
 #include "../../../common/wire.h"
@@ -800,7 +801,7 @@ static void finish(void) {
         if (!s.bridge->is_used) host_connect();
     }
     REQUIRE(is_over());
-    REQUIRE(!s.r.queue_first && !s.r.queue_last);
+    REQUIRE(!s.r.queue_first && s.r.queue_end == &s.r.queue_first);
 }
 
 static size_t open_descriptors(void) {
@@ -825,7 +826,8 @@ static void open_runner(void) {
     for (int i = 0; i < KERNEL_TABLES; i++) s.r.uncounted.tables[i] = -1;
     s.r.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s.r.boot_id = 7;
-    sha256_short(token, TOKEN_BYTES, s.r.token_hash);
+    s.r.queue_end = &s.r.queue_first;
+    digest_of(token, TOKEN_BYTES, s.r.token_hash);
     death_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s.r.signals = (struct source){.on_event = on_death, .fd = death_bell};
     REQUIRE(s.r.epoll_fd >= 0 && pool_share_memory(&s.r) && death_bell >= 0);
@@ -839,10 +841,8 @@ static void close_runner(void) {
     for (int i = 0; i < MAX_BRIDGES; i++) bridge_drop(&s.r, &s.r.bridges[i]);
     for (int i = 0; i < fake_count; i++) die(&fakes[i]);
     pool_reap(&s.r);
-    pool_free_retired(&s.r);
-    channels_free_retired(&s.r);
     for_each_endpoint(&s.r, close_endpoint);
-    endpoints_free_retired(&s.r);
+    free_what_is_over(&s.r);
     REQUIRE(!s.r.workers && s.r.open_connections == 0);
     close(death_bell);
     close(s.r.epoll_fd);

@@ -32,11 +32,11 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
 
 #include "../../address.h"
 #include "../../buffer.h"
-#include "../../counters.h"
+#include "../../counters.c"
 #include "../../link.h"
 #include "../../rooms.h"
-#include "../../../common/sha256.h"
 #include "../../../common/tree.h"
+#include "digest.h"
 #include "require.h"
 
 static struct shared shared;
@@ -49,7 +49,7 @@ int report_write(int out, const char *paths) { return out < 0 || !paths ? -1 : 0
 static void require_digest(const char *text, const char *expected) {
     uint8_t digest[32];
     char hex[65];
-    sha256_short((const uint8_t *)text, strlen(text), digest);
+    digest_of(text, strlen(text), digest);
     for (size_t i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     REQUIRE(strcmp(hex, expected) == 0);
 }
@@ -972,18 +972,17 @@ static void the_limit_of_processors_is_read_under_both_versions_of_cgroup(void) 
 
 /* Of such counts. */
 static bool is_taken(const char *limit, const char *used, const char *parts) {
-    struct counters c = none;
-    c.memory_limit = file_with(limit);
-    struct memory_use use = {file_with(used), file_with(parts)};
-    bool taken = counters_memory_is_taken(&c, &use);
-    close(c.memory_limit);
-    memory_use_close(&use);
+    int limit_fd = file_with(limit), total = file_with(used), parts_fd = file_with(parts);
+    bool taken = takes_most(read_number(limit_fd), total, parts_fd);
+    close(limit_fd);
+    close(total);
+    close(parts_fd);
     return taken;
 }
 
 static void memory_is_taken_by_what_cannot_be_given_back(void) {
     static const char *const v1 = "cache 500\nrss 10\nshmem 480\n", *const v2 = "anon 10\nfile 500\nkernel 5\nshmem 480\n";
-    REQUIRE(!counters_memory_is_taken(&none, &(struct memory_use){-1, -1}));
+    REQUIRE(!counters_memory_is_taken(&none) && !takes_most(read_number(-1), -1, -1));
     REQUIRE(is_taken("512\n", "510\n", v1) && is_taken("512\n", "510\n", v2));
     REQUIRE(!is_taken("1000\n", "510\n", v1) && !is_taken("max\n", "510\n", v2) && !is_taken("512\n", "", v2));
     /* Files that the kernel only has at hand. */

@@ -94,7 +94,7 @@ static socklen_t address_length = sizeof(sa_family_t); /* the kernel chooses a n
 
 static void open_door(void) {
     int on = 1;
-    s.r.listener = (struct source){.on_event = on_listener, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    s.r.listener = (struct source){.on_event = bridges_accept, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     int fd = s.r.listener.fd;
     REQUIRE(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
     REQUIRE(bind(fd, (struct sockaddr *)&address, address_length) == 0 && listen(fd, 16) == 0);

@@ -431,7 +431,7 @@ static void who_waits_gets_a_connection_in_turn(void) {
             REQUIRE(records[first + i].is_connected);
         }
         const struct endpoint *listener = endpoint_find(&s.r, listener_channel);
-        REQUIRE(!listener->first_waiting && !listener->last_waiting && listener->source.armed == 0);
+        REQUIRE(!listener->first_waiting && listener->waiting_end == &listener->first_waiting && listener->source.armed == 0);
         finish();
         close_runner();
     }
@@ -582,8 +582,8 @@ static void sockets_of_one_bucket_are_told_apart(void) {
             endpoint_end(&s.r, all[which], 0);
             for (uint32_t k = 0; k < 3; k++) REQUIRE((endpoint_find(&s.r, 5 + k * CHANNEL_BUCKETS) != NULL) == ((k + 3 - first_to_end) % 3 > i));
         }
-        endpoints_free_retired(&s.r);
-        REQUIRE(!s.r.retired_endpoints);
+        free_what_is_over(&s.r);
+        REQUIRE(!s.r.over);
     }
     close_runner();
 }
