@@ -15,3 +15,9 @@ int write_all(int fd, const void *data, size_t size) {
     }
     return 0;
 }
+
+bool read_text(int fd, char *text, size_t size) {
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}

@@ -369,7 +369,7 @@ static bool streams_for_file(struct runner *r, struct channel *c, const struct f
 
 /* Whether a new file operation has to wait. */
 static bool queue_is_needed(const struct runner *r) {
-    return r->queue_first || pool_file_jobs(r) >= FILE_JOBS_AT_ONCE || link_is_full(&r->link);
+    return r->queue_first || pool_jobs(r, JOB_FILE) >= FILE_JOBS_AT_ONCE || link_is_full(&r->link);
 }
 
 /* Takes the streams and a copy of the request; the channel is CHANNEL_QUEUED then. False when memory is out. */
@@ -404,7 +404,7 @@ static struct queued_file *queue_take_next(struct runner *r) {
     if (!r->queue_first || link_is_full(&r->link)) return NULL;
     uint64_t since_ms = r->queue_first->since_ms;
     uint64_t until_ms = (since_ms > r->file_ended_ms ? since_ms : r->file_ended_ms) + PATIENCE_MS;
-    if (pool_file_jobs(r) >= FILE_JOBS_AT_ONCE && now_ms() < until_ms) {
+    if (pool_jobs(r, JOB_FILE) >= FILE_JOBS_AT_ONCE && now_ms() < until_ms) {
         wake_at(r, until_ms);
         return NULL;
     }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io.h"
+
 #define V2 "/sys/fs/cgroup/"
 #define MEMORY_V1 "/sys/fs/cgroup/memory/"
 #define PIDS_V1 "/sys/fs/cgroup/pids/"
@@ -32,13 +34,6 @@ void counters_open(struct counters *c) {
     c->cpu_stat = open_either(V2 "cpu.stat", CPU_V1 "cpu.stat");
     c->cpu_limit = open_either(V2 "cpu.max", CPU_V1 "cpu.cfs_quota_us");
     c->cpu_period = open_one(CPU_V1 "cpu.cfs_period_us");
-}
-
-static bool read_text(int fd, char *text, size_t size) {
-    ssize_t n = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
-    if (n <= 0) return false;
-    text[n] = 0;
-    return true;
 }
 
 static uint64_t number_at(const char *text) {

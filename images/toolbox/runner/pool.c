@@ -203,16 +203,10 @@ static struct worker *idle_worker(struct runner *r, enum job_kind kind) {
     return other ? other : start_worker(r);
 }
 
-int pool_file_jobs(const struct runner *r) {
+int pool_jobs(const struct runner *r, enum job_kind kind) {
     int count = 0;
-    for (const struct worker *w = r->workers; w; w = w->next) count += w->channel && w->job_kind == JOB_FILE;
+    for (const struct worker *w = r->workers; w; w = w->next) count += w->channel && w->job_kind == kind;
     return count;
-}
-
-bool pool_has_commands(const struct runner *r) {
-    for (const struct worker *w = r->workers; w; w = w->next)
-        if (w->channel && w->job_kind == JOB_SPAWN) return true;
-    return false;
 }
 
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }

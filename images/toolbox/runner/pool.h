@@ -45,7 +45,8 @@ bool pool_share_memory(struct runner *r);
 
 /* Gives the job to a worker and returns it, or NULL with errno. */
 struct worker *pool_start_job(struct runner *r, struct channel *c, const struct job *job, const struct job_events *events);
-int pool_file_jobs(const struct runner *r);
+/* How many jobs of this kind workers have. A command counts as long as a process that it has left is running. */
+int pool_jobs(const struct runner *r, enum job_kind kind);
 
 /* Ends every process that a command started, and waits until none is left, or for a few seconds. */
 void pool_end_commands(struct runner *r);
@@ -54,9 +55,6 @@ bool pool_kill_orphans(struct runner *r, uint64_t since);
 
 /* Calls this until it has found nothing to kill, or for a few seconds. False when something is left. */
 bool pool_kill_until_gone(struct runner *r, size_t (*kill_once)(struct runner *, uint64_t since), uint64_t since);
-
-/* Whether a command, or a process that one has left, is running. */
-bool pool_has_commands(const struct runner *r);
 
 void pool_keep_ready(struct runner *r);
 void pool_reap(struct runner *r);

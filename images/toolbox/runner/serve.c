@@ -134,7 +134,7 @@ static int wait_ms(const struct runner *r) {
 
 /* Beside PID 1 the end of a runner alone does not end its commands. */
 static void look_at_uncounted(struct runner *r, uint64_t now) {
-    if (!pool_has_commands(r)) {
+    if (pool_jobs(r, JOB_SPAWN) == 0) {
         uncounted_rest(&r->uncounted);
         return;
     }

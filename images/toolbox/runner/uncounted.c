@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "protocol.h"
 
 /* The first look comes this long after the start of a command, so that short commands cost nothing. */
@@ -52,12 +53,6 @@ static void close_tables(struct uncounted *u) {
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
-
-/* Reads the beginning of a table, and ends it with NUL. The text is empty if the table cannot be read. */
-static void read_start(int table, char *text, size_t size) {
-    ssize_t n = table < 0 ? -1 : pread(table, text, size - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-}
 
 /* Calls `visit` with each line until it says that it is enough. */
 static void each_line(int table, bool (*visit)(const char *line, uint64_t *sum), uint64_t *sum) {
@@ -140,10 +135,10 @@ static bool count_orphan(const char *line, uint64_t *sum) {
 static unsigned connections(const int *tables, unsigned *orphans) {
     char text[1024];
     unsigned count = 0, count_6 = 0;
-    read_start(tables[TABLE_SOCKETS], text, sizeof text);
+    read_text(tables[TABLE_SOCKETS], text, sizeof text);
     const char *line = strstr(text, "TCP: ");
     if (!line || sscanf(line, "TCP: inuse %u orphan %u", &count, orphans) != 2) return 0;
-    read_start(tables[TABLE_SOCKETS_6], text, sizeof text);
+    read_text(tables[TABLE_SOCKETS_6], text, sizeof text);
     if ((line = strstr(text, "TCP6: ")) && sscanf(line, "TCP6: inuse %u", &count_6) != 1) return 0;
     return count + count_6;
 }
@@ -175,9 +170,9 @@ static uint64_t pages_of(const char *text, const char *protocol) {
 static uint64_t kernel_memory_kb(const int *tables) {
     static const char name[] = "\nSUnreclaim:";
     char text[4096];
-    read_start(tables[TABLE_SOCKETS], text, sizeof text);
+    read_text(tables[TABLE_SOCKETS], text, sizeof text);
     uint64_t kb = PAGE_KB * (pages_of(text, "TCP: ") + pages_of(text, "UDP: "));
-    read_start(tables[TABLE_MEMORY], text, sizeof text);
+    read_text(tables[TABLE_MEMORY], text, sizeof text);
     const char *line = strstr(text, name);
     return kb + (line ? strtoull(line + sizeof name - 1, NULL, 10) : 0);
 }

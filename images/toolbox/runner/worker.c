@@ -91,7 +91,7 @@ static int exec_command(struct command *command) {
     return exec_along_path(path ? path : DEFAULT_PATH, command);
 }
 
-static void fail(struct command *command, uint32_t stage, int error) {
+static _Noreturn void fail(struct command *command, uint32_t stage, int error) {
     command->stage = stage;
     command->error = error;
     _exit(127);
@@ -136,7 +136,6 @@ static _Noreturn void run_child(struct command *command) {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     fail(command, STAGE_EXEC, exec_command(command));
-    __builtin_unreachable();
 }
 
 /* ---- a command, in its worker ------------------------------------------------------------------------------------ */

@@ -43,6 +43,25 @@ function mayInclude(path: string, header: string): boolean {
   return below <= layer || (header === "runner/runner.h" && path.endsWith(".c"));
 }
 
+/** The sources of a program by the command that links it, and all headers that they include. */
+function partsOf(program: string): string[] {
+  const [, inputs = ""] = new RegExp(` -o ${program} ((?:/src/\\S+ )+)`).exec(read("Dockerfile")) ?? [];
+  const parts = new Set(inputs.trim().split(" ").flatMap(matching));
+  // A set goes on with what is added to it meanwhile.
+  for (const path of parts) for (const header of includes(path)) parts.add(header);
+  return [...parts];
+}
+
+/** The sources that an argument of the compiler stands for: `/src/runner/*.c` or `/src/runner/main.c`. */
+function matching(argument: string): string[] {
+  const path = argument.replace("/src/", "");
+  const found = path.endsWith("/*.c") ? sources.filter((one) => folderOf(one) === folderOf(path)) : [path];
+  expect(found, argument).not.toEqual([]);
+  return found;
+}
+
+const linesOf = (path: string) => read(path).split("\n").length - 1;
+
 describe("the files of the runner", () => {
   it("are each listed in its README with what they are for", () => {
     const withoutSource = files.filter(
@@ -53,5 +72,13 @@ describe("the files of the runner", () => {
 
   it.for(files)("%s uses only what stands above it in the list", (path) => {
     expect(includes(path).filter((header) => !mayInclude(path, header))).toEqual([]);
+  });
+
+  it("make a PID 1 of at most 5000 lines", () => {
+    const parts = partsOf("runner");
+    expect(parts).toEqual(
+      expect.arrayContaining(["runner/main.c", "runner/runner.h", "common/job.c", "common/job.h"]),
+    );
+    expect(parts.reduce((sum, path) => sum + linesOf(path), 0)).toBeLessThanOrEqual(5000);
   });
 });

@@ -565,7 +565,7 @@ static void without_memory_for_the_queue_a_file_operation_does_not_wait(void) {
         everything_flows();
         for (int i = 0; i < FILE_JOBS_AT_ONCE; i++) ask_for_file(0);
         one_turn();
-        REQUIRE(pool_file_jobs(&s.r) == FILE_JOBS_AT_ONCE);
+        REQUIRE(pool_jobs(&s.r, JOB_FILE) == FILE_JOBS_AT_ONCE);
         if (nth == 1) {
             fail_next(CALLOC, ENOMEM);
             trouble[CALLOC].after = 1; /* behind that for the channel */
@@ -577,7 +577,7 @@ static void without_memory_for_the_queue_a_file_operation_does_not_wait(void) {
         ask_for_file(0);
         one_turn();
         REQUIRE(trouble[CALLOC].times == 0 && trouble[MALLOC].times == 0 && (s.r.queue_first != NULL) == (nth == 0) && s.bridge->is_used);
-        REQUIRE(pool_file_jobs(&s.r) == FILE_JOBS_AT_ONCE + (nth > 0));
+        REQUIRE(pool_jobs(&s.r, JOB_FILE) == FILE_JOBS_AT_ONCE + (nth > 0));
         finish();
         close_runner();
     }
@@ -600,7 +600,7 @@ static void a_file_operation_does_not_wait_for_ever_behind_others(void) {
     REQUIRE(s.r.queue_first && s.r.next_deadline_ms == until_ms + 19);
     clock_ms = until_ms + 19;
     one_turn();
-    REQUIRE(!s.r.queue_first && s.r.queue_end == &s.r.queue_first && pool_file_jobs(&s.r) == FILE_JOBS_AT_ONCE + 1);
+    REQUIRE(!s.r.queue_first && s.r.queue_end == &s.r.queue_first && pool_jobs(&s.r, JOB_FILE) == FILE_JOBS_AT_ONCE + 1);
     finish();
     close_runner();
 }
