@@ -12,7 +12,7 @@
 
 #define MOST_FRAMES 2048
 
-/* What the other side of the stream knows. */
+/* The other side of the stream, with all that it knows. */
 struct host {
     struct buffer stream;    /* bytes of the present connection that are not a whole frame yet */
     uint64_t received;       /* counted frames, over all connections */

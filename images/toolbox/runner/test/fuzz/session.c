@@ -124,7 +124,7 @@ static long missing_call = -1;
 #undef malloc
 #undef calloc
 
-/* What every file system says of itself, if that is not to be the truth. */
+/* If this is set, every file system says it of itself instead of the truth. */
 static const struct statfs *fake_file_system;
 
 static int fstatfs_or_fake(int fd, struct statfs *out) {
@@ -651,7 +651,7 @@ static bool command_reads(struct fake *f, size_t most) {
     return true;
 }
 
-/* What a worker sends when a file operation is over. It started no process, so one message says that it has ended and that nothing is left running. */
+/* A worker sends this when a file operation is over. It started no process, so one message says that it has ended and that nothing is left running. */
 static void report_file_operation(struct fake *f, uint32_t inline_bytes) {
     static uint8_t result[INLINE_READ_MOST];
     struct worker_report what = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE, .result_length = inline_bytes};

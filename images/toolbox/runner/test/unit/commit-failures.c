@@ -113,7 +113,7 @@ static bool is_harmless(void) {
     return strcmp(failing.failed, "fstatat") == 0 && (failing.failed_at[0] == 'o' || strcmp(failing.failed_at, "d") == 0);
 }
 
-/* What came of a commit one of whose calls has failed. */
+/* A commit one of whose calls has failed is either done or was never there, and it has answered so. */
 static void require_done_or_not(uint32_t error) {
     if (is_now(before, true)) {
         REQUIRE((error == EIO && answered_conflicts() == 0) || (error == 0 && answered_conflicts() == 1 && answered_failed() == UINT32_MAX));

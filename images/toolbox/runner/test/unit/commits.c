@@ -18,7 +18,7 @@ static void (*in_last_pause)(void);
 static int read_errors[4], read_calls;
 static size_t most_read = SIZE_MAX;
 
-/* What another process does just before the journal gets its name, which is after everything was checked. */
+/* Another process does this just before the journal gets its name, which is after everything was checked. */
 static void (*before_journal)(void);
 
 int renameat(int from, const char *name, int to, const char *new_name) {

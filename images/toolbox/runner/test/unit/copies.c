@@ -16,7 +16,7 @@
 
 /* The errno of copy_file_range(2) on a file system that does not have it; 0 for one that does. */
 static int cannot_copy;
-/* What another process does just before the first bytes are copied. */
+/* Another process does this just before the first bytes are copied. */
 static void (*before_copy)(void);
 
 static long call_of_copy(long number, int from, int64_t *in, int to, int64_t *out, size_t size, unsigned flags) {
@@ -25,7 +25,7 @@ static long call_of_copy(long number, int from, int64_t *in, int to, int64_t *ou
     errno = cannot_copy;
     return cannot_copy ? -1 : syscall(number, from, in, to, out, size, flags);
 }
-/* What the next calls of pwrite(2) do, one after the other: an errno, or 0 to write a single byte. All later ones write everything. */
+/* The next calls of pwrite(2) do this, one after the other: they fail with an errno, or for 0 write a single byte. All later ones write everything. */
 static int write_errors[4], writes;
 
 static ssize_t write_of_copy(int fd, const void *from, size_t size, off_t at) {
@@ -148,7 +148,7 @@ static void a_copy_by_hand_is_whole_whatever_interrupts_it(void) {
     require_file("to/a", "old a");
 }
 
-/* Of a file with data at its beginning and in its middle, the copy has no more than that on the disk. */
+/* The copy of a file with data at its beginning and in its middle has no more than these data on the disk. */
 static void a_hole_stays_a_hole(void) {
     struct stat st;
     for (int by_hand = 0; by_hand < 2; by_hand++) {
@@ -204,7 +204,7 @@ static void a_fifo_is_not_opened(void) {
     require_file("to/a", "old a");
 }
 
-/* What has the name there is removed, whatever it is, unless it is a directory that is to be one. */
+/* A copy removes whatever has the name there, unless it is a directory that is to be one. */
 static void a_copy_replaces_what_is_there(void) {
     begin();
     REQUIRE(unlink(in_root("to/a")) == 0 && mkdir(in_root("to/a"), 0700) == 0 && mkdir(in_root("from/e"), 0700) == 0);

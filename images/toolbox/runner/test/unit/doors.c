@@ -26,7 +26,7 @@ int runner_main(int argc, char **argv);
 
 #include "host.h"
 
-/* What happens while something waits for a moment, and how often that was. */
+/* This happens whenever something waits for a moment, which it has done so many times. */
 static void (*in_pause)(void);
 static int pauses;
 
@@ -310,7 +310,7 @@ static void a_host_that_does_not_know_the_token_is_not_listened_to(void) {
     close_sandbox();
 }
 
-/* For commands that are this program. */
+/* Commands that are to be this program find it here. */
 static char own_path[] = "/tmp/own";
 
 static void copy_own_program(void) {

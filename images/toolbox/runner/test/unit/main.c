@@ -970,7 +970,7 @@ static void the_limit_of_processors_is_read_under_both_versions_of_cgroup(void) 
     }
 }
 
-/* Of such counts. */
+/* Whether files with these texts say that memory is taken. */
 static bool is_taken(const char *limit, const char *used, const char *parts) {
     int limit_fd = file_with(limit), total = file_with(used), parts_fd = file_with(parts);
     bool taken = takes_most(read_number(limit_fd), total, parts_fd);

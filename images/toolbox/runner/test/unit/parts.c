@@ -43,7 +43,7 @@ static int setaffinity_here(pid_t pid, size_t size, const cpu_set_t *set) {
 
 #define SOME_CHANNEL 0x04030201u
 
-/* What no machine has is refused, as without sanitizers. */
+/* A request for more memory than any machine has is refused, as it is without sanitizers. */
 const char *__asan_default_options(void);
 const char *__lsan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
@@ -512,7 +512,7 @@ static void only_known_processors_are_set_and_only_if_there_are_others_now(void)
     REQUIRE(affinity_calls == 1 && CPU_EQUAL(&affinity_set, &affinity));
 }
 
-/* In a child, because a process cannot take back what this does to it. */
+/* This runs in a child, because a process cannot take back what it does to itself here. */
 static void who_makes_way_does_so_for_good(void) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);

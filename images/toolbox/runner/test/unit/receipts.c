@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What another process does just before a file of this name is opened, and just after the first piece of it was read. */
+/* Another process does the first just before a file of this name is opened, and the second just after the first piece of it was read. */
 static const char *awaited_name;
 static void (*before_open)(void), (*after_read)(void);
 
@@ -108,7 +108,7 @@ static uint32_t receipt(const char *roots, const char *skipped, uint8_t flags) {
     return receipt_with(roots, second, flags);
 }
 
-/* With these directories as those that were there when the session began. */
+/* Asks for a receipt with these directories as those that were there when the session began. */
 static uint32_t receipt_knowing(const char *known) {
     char second[4096];
     snprintf(second, sizeof second, "\n\n%s\n\n%s", rules, known);
@@ -126,7 +126,7 @@ static uint16_t why(const char *name) {
     return record ? record->why : 0;
 }
 
-/* With the directories on the way to it. */
+/* Puts a file there, and the directories on the way to it. */
 static void put_deep(const char *name) {
     char path[256];
     snprintf(path, sizeof path, "%s", name);
@@ -370,7 +370,7 @@ static void what_a_renamed_directory_has_in_it_is_told(void) {
     REQUIRE(rename(in_root("ci"), in_root(".github")) == 0 && rename(in_root("up"), in_root("down")) == 0);
     REQUIRE(rename(in_root("swap/.vscode"), in_root("swap/away")) == 0 && rename(in_root("evil"), in_root("swap/.vscode")) == 0);
     REQUIRE(mkdir(in_root("new"), 0700) == 0 && rename(in_root("build"), in_root("new/.vscode")) == 0);
-    /* What is written into one of them changes its times once more. */
+    /* Writing into one of them changes its times once more. */
     put_deep("new/.vscode/x");
     REQUIRE(unlink(in_root("new/.vscode/x")) == 0);
     put_deep("kept/.vscode/added");

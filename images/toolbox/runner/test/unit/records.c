@@ -195,7 +195,7 @@ static void digests_of_every_length_are_those_of_the_standard(void) {
         sha256_end(&one, digest);
         REQUIRE(memcmp(&one, &nothing, sizeof one) == 0);
         sha256_add(&all, digest, sizeof digest);
-        /* In pieces. */
+        /* The digest of pieces is that of the whole. */
         sha256_begin(&one);
         for (size_t at = 0, piece = 1; at < length; at += piece, piece = piece * 3 % 101 + 1) sha256_add(&one, text + at, length - at < piece ? length - at : piece);
         sha256_end(&one, again);

@@ -49,7 +49,7 @@ static void take_sections(const uint8_t *at, const uint8_t *end) {
     }
 }
 
-/* What a child reports that `prepare` has been called in. */
+/* Takes the report of a child in which `prepare` has been called. */
 static void report_after(void (*prepare)(void), const char *paths) {
     static uint8_t bytes[4u << 20];
     int ends[2], status;
@@ -114,7 +114,7 @@ static void filter_by(const struct rule *rules, size_t count) {
     REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){.len = used, .filter = program}) == 0);
 }
 
-/* In the order of the probes, from socket-vsock on. */
+/* The rules are in the order of the probes, from socket-vsock on. */
 static const struct rule every_call[] = {
     {SYS_socket, 0, 40, REFUSE(101)},
     {SYS_socket, 0, 38, REFUSE(102)},
@@ -350,7 +350,7 @@ static void only_processes_are_named(void) {
     REQUIRE(memcmp(s->bytes, "the first\0last", 15) == 0 || memcmp(s->bytes, "last\0the first", 15) == 0);
 }
 
-/* As many as there is room for, each with the longest name that is read, and then one more. */
+/* There are as many processes as there is room for, each with the longest name that is read, and then one more. */
 static void too_many_processes_are_not_named(void) {
     enum { MOST = SECTION_MAX / NAME_SIZE - 1 };
     char directory[16], name[NAME_SIZE];
@@ -381,7 +381,7 @@ static void a_report_that_nobody_reads_has_failed(void) {
     close(ends[1]);
 }
 
-/* Which of the allocations fails. A report needs each of them. */
+/* The allocation that fails. A report needs each of them. */
 static enum { NOTHING, MALLOC, MEMSTREAM, MMAP, EVERYTHING } lacking;
 
 static void *malloc_or_not(size_t size) { return lacking == MALLOC ? NULL : malloc(size); }

@@ -5,7 +5,7 @@
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
-/* What statfs answers instead of the truth; NULL for the truth. */
+/* The answer of statfs instead of the truth, or NULL for the truth. */
 static struct statfs *pretended;
 
 static int statfs_here(int fd, struct statfs *fs) {

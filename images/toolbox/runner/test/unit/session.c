@@ -352,7 +352,7 @@ static void a_program_that_is_dialled_is_reached_or_the_error_is_told(void) {
         host_input(channel, 4000);
         everything_flows();
         while (program_reads(&programs[0], 4096)) continue;
-        /* What the program has taken may be sent again, by halves of what may be under way. */
+        /* The host may send as much again as the program has taken, by halves of what may be under way. */
         REQUIRE(programs[0].read == records[channel].input_sent);
         REQUIRE(records[channel].input_granted == programs[0].read - programs[0].read % (sizeof half) || records[channel].input_granted + sizeof half > programs[0].read);
         REQUIRE(programs[0].read < sizeof half || records[channel].input_granted >= sizeof half);
@@ -830,7 +830,7 @@ static void a_room_is_opened_only_where_it_was_found(void) {
     REQUIRE(open_room(&room) && close(room.fd) == 0);
 }
 
-/* What a failed command is told when file systems are like that: in memory and on a disk. */
+/* The causes that are given for a failed command when file systems are like that, in memory and on a disk. */
 static const char *causes_with(const struct fake *f, const struct statfs *fs) {
     fake_file_system = fs;
     const char *text = causes_of(f, (struct worker_report){.kind = EXIT_EXITED, .code = 1});

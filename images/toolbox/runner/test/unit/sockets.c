@@ -30,7 +30,7 @@ static void input_that_goes_in_pieces_arrives_whole(void) {
     send_input(channel, 4000);
     one_turn();
     REQUIRE(buffer_length(&c->input) == 2600 && c->source.armed & EPOLLOUT);
-    /* What comes now waits behind that. */
+    /* Input that comes now waits behind the rest. */
     trouble[SEND].after = 1;
     trouble[SEND].times = 1;
     send_input(channel, 100);
@@ -260,7 +260,7 @@ static void the_host_is_told_both_ends_of_a_connection(void) {
     close_runner();
 }
 
-/* What the program finds when the host has closed the connection: no end, but an error. */
+/* When the host has closed the connection, the program finds no end of it, but an error. */
 static void a_connection_that_is_closed_is_reset(void) {
     char byte;
     open_welcomed();
@@ -342,7 +342,7 @@ static void a_listener_that_cannot_accept_waits_for_a_moment(void) {
         everything_flows();
         REQUIRE(records[channel].is_connected && listener->accept_again_ms == 0);
     }
-    /* That nobody is there yet is no reason to wait. */
+    /* An accept that finds nobody yet is no reason to wait. */
     host_accept();
     everything_flows();
     program_connects();
@@ -595,7 +595,7 @@ static int option_of(int fd, int option) {
     return value;
 }
 
-/* As the kernel rounds it. */
+/* The kernel rounds these sizes, so they are compared with what it makes of them. */
 static void the_kernel_keeps_little_of_each_socket(void) {
     int bytes = 256 << 10;
     open_welcomed();

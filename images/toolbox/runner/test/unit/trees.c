@@ -18,10 +18,10 @@ static bool is_simple_file_system;
 static bool is_overlay;
 /* Whether to act as if every name were on a file system of its own. */
 static bool is_all_mounts;
-/* What another process does just before the rename of this number; 0 is the next rename, -1 is none. */
+/* Another process does this just before the rename of this number; 0 is the next rename, -1 is none. */
 static int renames_until_then = -1;
 static void (*before_rename)(void);
-/* What another process does just after the next piece of a file was read. */
+/* Another process does this just after the next piece of a file was read. */
 static void (*after_read)(void);
 
 static bool is_directory(int at, const char *name) {

@@ -37,7 +37,7 @@ static void put_lines(enum kernel_table table, unsigned count, const char *forma
     free(bytes);
 }
 
-/* On a machine where nothing is taken, a while after a command has begun. */
+/* Puts the tables of a machine where nothing is taken, a while after a command has begun. */
 static void begin(void) {
     for (int i = 0; i < KERNEL_TABLES; i++) {
         if (u.look_ms && u.tables[i] >= 0) close(u.tables[i]);
@@ -54,7 +54,7 @@ static void begin(void) {
 
 static uint64_t later(unsigned looks) { return START + (uint64_t)looks * LOOK_EVERY_MS; }
 
-/* What is found once the kernel's memory has grown. */
+/* Looks once the kernel's memory has grown, and returns what is found. */
 static int found_after_growth(void) {
     put_text(TABLE_MEMORY, "MemTotal:       24000000 kB\nSReclaimable:    70000 kB\nSUnreclaim:     420000 kB\n");
     return uncounted_look(&u, later(2));
