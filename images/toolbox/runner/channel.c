@@ -284,7 +284,7 @@ static void channel_send_pending_signals(struct runner *r, struct channel *c) {
 
 static void hand_over(struct job_streams *streams, int fd) { streams->fds[streams->count++] = fd; }
 
-/* The end of a pipe that PID 1 keeps, as a number for pipe2. */
+/* The end of a pipe that PID 1 keeps, as its place in the array of pipe2. */
 enum own_end { READS = 0, WRITES = 1 };
 
 /* Only PID 1's end of the pipe is non-blocking, because the command expects an ordinary one. */

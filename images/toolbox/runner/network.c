@@ -276,7 +276,8 @@ static int pending_error(const struct endpoint *c) {
 
 /* ---- the beginning and the end ----------------------------------------------------------------------------------- */
 
-static void begin(struct runner *r, struct endpoint *c) {
+/* Tells the host that there is a connection, and passes on what the host has sent for it before. */
+static void begin_connection(struct runner *r, struct endpoint *c) {
     union address own = {0};
     socklen_t size = sizeof own;
     uint8_t payload[CONNECTED_BYTES];
@@ -287,14 +288,14 @@ static void begin(struct runner *r, struct endpoint *c) {
     address_write(&c->other, payload + ADDRESS_BYTES);
     link_send(&r->link, FRAME_CONNECTED, c->id, payload, sizeof payload);
     c->phase = ENDPOINT_OPEN;
-    send_kept(r, c); /* the host need not have waited */
+    send_kept(r, c);
     finish_if_complete(r, c);
 }
 
 static void finish_connecting(struct runner *r, struct endpoint *c) {
     int error = pending_error(c);
     if (error) endpoint_end(r, c, error);
-    else begin(r, c);
+    else begin_connection(r, c);
 }
 
 static void on_connection(struct runner *r, struct source *s, uint32_t events) {
@@ -381,7 +382,7 @@ static void on_connections(struct runner *r, struct source *s, uint32_t events) 
         struct endpoint *c = take_waiting(listener);
         c->other = from;
         adopt(r, c, fd);
-        begin(r, c);
+        begin_connection(r, c);
     }
     watch_listener(r, listener);
 }
