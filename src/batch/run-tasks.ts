@@ -10,7 +10,12 @@ import { writeReports } from "./report/write-reports.js";
 import { openAttemptAdmission } from "./runs/admission/attempt-admission.js";
 import type { AttemptAgent } from "./runs/agents/attempt-agent.js";
 import type { AttemptLimits } from "./runs/attempt/attempt.js";
-import { type BatchSettings, type RetryPolicy, retryWaitMs } from "./runs/batch/batch-settings.js";
+import {
+  type BatchSettings,
+  batchSettingsSchema,
+  type RetryPolicy,
+  retryWaitMs,
+} from "./runs/batch/batch-settings.js";
 import { containerRunner } from "./runs/batch/container-runner.js";
 import {
   type AttemptRunner,
@@ -98,27 +103,16 @@ function runnerOf(run: TasksRun, maxAtOnce: number): Pick<BatchOptions, "runner"
 
 type SettingsSource = Pick<TasksRun, "agent" | "agentOptions" | "attempts" | "attemptLimits" | "runtime">;
 
+const limitNames = Object.keys(batchSettingsSchema.shape.limits.shape) as (keyof BatchSettings["limits"])[];
+
 /** Settings of a run that influence the results of its attempts. */
 export function settingsOf(run: SettingsSource): BatchSettings {
   const { agent, agentOptions, attempts, attemptLimits, runtime } = run;
-  const { agentTimeoutSec, timeoutMultiplier, timeoutExtension, ...others } = attemptLimits;
-  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom, keepServices, memoryMb, cpus, pids } = others;
+  const limits = limitNames.map((name) => [name, attemptLimits[name] ?? null]);
   return {
     agent: { name: agent.name, model: agent.model, options: agentOptions },
     attempts,
-    limits: {
-      agentTimeoutSec: agentTimeoutSec ?? null,
-      timeoutMultiplier: timeoutMultiplier ?? null,
-      timeoutExtension: timeoutExtension ?? 0,
-      maxTurns: maxTurns ?? null,
-      maxTokens: maxTokens ?? null,
-      maxCostUsd: maxCostUsd ?? null,
-      memoryHeadroom: memoryHeadroom ?? null,
-      keepServices: keepServices ?? null,
-      memoryMb: memoryMb ?? null,
-      cpus: cpus ?? null,
-      pids: pids ?? null,
-    },
+    limits: { ...Object.fromEntries(limits), timeoutExtension: attemptLimits.timeoutExtension ?? 0 },
     runtime: runtime ?? null,
   };
 }

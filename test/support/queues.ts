@@ -15,7 +15,7 @@ import {
   type BatchOutcome,
   runAttempts,
 } from "../../src/batch/runs/batch/run-batch.js";
-import { readLocatedTasks } from "../../src/batch/tasks/read-tasks.js";
+import { readAll } from "../../src/batch/tasks/read-tasks.js";
 import { batchOptions, temporaryFolder } from "./batch-runs.js";
 import { playedRunner, playedSettings } from "./played-attempts.js";
 import type { RedisServer } from "./redis-server.js";
@@ -60,7 +60,7 @@ export class TestQueue {
   async submit(given: Partial<BatchOptions> = {}, ownStore?: ObjectStore): Promise<BatchOutcome> {
     const { redis, queue } = await this.connect();
     const options = { cwd: this.folder, variables: { TEST_SECRET: "the submitter's" } };
-    const { tasks, origins } = await readLocatedTasks(["tasks/task.jsonl"], options);
+    const { tasks, origins } = await readAll(["tasks/task.jsonl"], options);
     const folder = join(this.folder, "run");
     const batch = batchOptions(folder, { tasks, concurrency: 100, ...given });
     const { signal, drain } = batch;

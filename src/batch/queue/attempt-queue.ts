@@ -69,12 +69,9 @@ export class AttemptQueue implements AsyncDisposable {
     );
   }
 
-  async cancelAttempt(run: string, jobId: string): Promise<void> {
-    await this.#cancel(run, jobId);
-  }
-
-  async cancelRun(run: string): Promise<void> {
-    await this.#cancel(run, ALL);
+  /** Tells workers to end an attempt, or all of a run. */
+  async cancel(run: string, jobId = ALL): Promise<void> {
+    await this.#redis.multi().sadd(keys.cancelled(run), jobId).expire(keys.cancelled(run), KEPT_SEC).exec();
   }
 
   async isRunCancelled(run: string): Promise<boolean> {
@@ -163,9 +160,5 @@ export class AttemptQueue implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.jobs.close().catch(() => undefined);
-  }
-
-  async #cancel(run: string, what: string): Promise<void> {
-    await this.#redis.multi().sadd(keys.cancelled(run), what).expire(keys.cancelled(run), KEPT_SEC).exec();
   }
 }

@@ -1,13 +1,15 @@
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, symlink } from "node:fs/promises";
+import { mkdir, readdir, symlink } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { Transform } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { BrigError } from "../../errors.js";
 import type { ReceivedEntry, TarEntry } from "../../sandbox/index.js";
 import { readTar, streamTar } from "../../sandbox/index.js";
+import { hostContent, hostEntry } from "../runs/place/host-entry.js";
 import type { TreeEntry } from "../tasks/files.js";
 import type { StoredFile } from "./store.js";
 
@@ -56,7 +58,7 @@ export async function* treeEntries(trees: Iterable<PackedTree>): AsyncGenerator<
           mode: entry.isExecutable ? 0o755 : 0o644,
           kind: "file",
           sizeBytes: entry.bytes,
-          content: () => contentOf(join(root, entry.path), entry.bytes),
+          content: () => hostContent(join(root, entry.path), entry.bytes),
         };
     }
 }
@@ -69,36 +71,14 @@ function* withRoot(at: string, entries: Iterable<TreeEntry>): Generator<TreeEntr
 
 /** All regular files of a directory. brig writes no others into the folder of an attempt. */
 export async function* folderEntries(root: string, below = ""): AsyncGenerator<TarEntry> {
-  for (const entry of await readdir(join(root, below), { withFileTypes: true })) {
-    const path = posix.join(below, entry.name);
-    if (entry.isDirectory()) {
-      yield { path, mode: 0o755, kind: "directory" };
-      yield* folderEntries(root, path);
-    } else if (entry.isFile()) {
-      const sizeBytes = await sizeOf(join(root, path));
-      yield {
-        path,
-        mode: 0o644,
-        kind: "file",
-        sizeBytes,
-        content: () => contentOf(join(root, path), sizeBytes),
-      };
-    }
+  for (const name of await readdir(join(root, below))) {
+    const path = posix.join(below, name);
+    const entry = await hostEntry(join(root, path), { path });
+    if (entry?.kind === "file") yield { ...entry, mode: 0o644 };
+    if (entry?.kind !== "directory") continue;
+    yield entry;
+    yield* folderEntries(root, path);
   }
-}
-
-async function sizeOf(path: string): Promise<number> {
-  const file: FileHandle = await open(path);
-  try {
-    return (await file.stat()).size;
-  } finally {
-    await file.close();
-  }
-}
-
-/** Reads no more than was announced, even if the file has grown meanwhile. */
-async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
-  if (sizeBytes > 0) yield* createReadStream(path, { end: sizeBytes - 1 });
 }
 
 export interface UnpackOptions {
@@ -167,7 +147,7 @@ class Unpacking {
     if (this.#bytes > this.#options.maxBytes) throw refused("its files are larger than brig accepts");
     if (this.#options.keeps?.includes(name)) {
       if (sizeBytes > MAX_KEPT_BYTES) throw refused(`${name} is larger than brig accepts`);
-      this.#kept.set(name, await collected(content));
+      this.#kept.set(name, await buffer(content));
       return;
     }
     await mkdir(dirname(path), { recursive: true });
@@ -183,12 +163,6 @@ class Unpacking {
     if (!isSafe || names.length > MAX_DEPTH) throw refused("it has a path that leads out of it");
     return join(this.#options.into, ...names);
   }
-}
-
-async function collected(content: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of content) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 function refused(problem: string, cause?: unknown): BrigError {

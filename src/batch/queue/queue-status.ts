@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
-import type { AttemptQueue } from "./attempt-queue.js";
-import { attemptJobSchema, runOfJob } from "./records.js";
+import type { AttemptQueue, RunCounts } from "./attempt-queue.js";
+import { attemptJobSchema, type RunRecord, runOfJob, type WorkerRecord } from "./records.js";
 
 interface RunningAttempt {
   run: string;
@@ -17,30 +17,15 @@ export interface QueueStatus {
   waiting: number;
   running: RunningAttempt[];
   stalled: number;
-  workers: {
-    id: string;
-    host: string;
-    pid: number;
-    slots: number;
-    running: number;
-    isDraining: boolean;
-    startedAt: string;
-    brigVersion: string;
-  }[];
-  runs: {
-    run: string;
-    host: string;
-    folder: string;
-    startedAt: string;
-    waiting: number;
-    running: number;
-    /** Attempts that have ended and that the submitter has not taken yet. */
-    ended: number;
-    /** Attempts whose results the submitter has. */
-    done: number;
-    /** Number of these attempts that the infrastructure ended. */
-    failed: number;
-  }[];
+  workers: (Omit<WorkerRecord, "name"> & { id: string; host: string; running: number })[];
+  runs: (RunRecord & RunCounts & RunInQueue)[];
+}
+
+interface RunInQueue {
+  waiting: number;
+  running: number;
+  /** Attempts that have ended and that the submitter has not taken yet. */
+  ended: number;
 }
 
 export async function readQueueStatus(queue: AttemptQueue): Promise<QueueStatus> {
@@ -107,7 +92,7 @@ export async function cancelRun(
       code: "usage.invalid",
       hint: "brig queue status lists the runs",
     });
-  await queue.cancelRun(run);
+  await queue.cancel(run);
   let removed = 0;
   for (const jobId of await queue.jobs.getRanges(["wait", "prioritized", "delayed"]))
     if (runOfJob(jobId) === run && (await queue.remove(jobId))) removed++;

@@ -106,16 +106,38 @@ class DirectoryStore implements ObjectStore {
   /** Makes the directory if it is missing. Error: `store.failed`. */
   static async open(root: string): Promise<DirectoryStore> {
     const store = new DirectoryStore(root);
-    await store.#attempt(makeDirectory(root));
+    await store.#attempt(() => makeDirectory(root));
     return store;
   }
 
-  async put(key: string, { path, signal }: StoredFile): Promise<"stored" | "present"> {
-    return await this.#attempt(this.#put(key, path, signal));
+  async put(key: string, { path: from, signal }: StoredFile): Promise<"stored" | "present"> {
+    return await this.#attempt(async () => {
+      const path = this.#path(key);
+      if (await this.has(key)) return "present";
+      await makeDirectory(dirname(path));
+      const unfinished = `${path}.${randomBytes(6).toString("hex")}.new`;
+      try {
+        await pipeline(createReadStream(from), createWriteStream(unfinished, { flags: "wx" }), { signal });
+        await syncFile(unfinished);
+        return await publish(unfinished, path);
+      } finally {
+        await rm(unfinished, { force: true });
+      }
+    });
   }
 
   async get(key: string, file: string, { maxBytes, signal }: FetchLimits): Promise<"fetched" | "missing"> {
-    return await this.#attempt(this.#get(key, file, { maxBytes, signal }));
+    return await this.#attempt(async () => {
+      const path = this.#path(key);
+      const found = await stat(path).catch((error) => {
+        if (errnoOf(error) === "ENOENT") return null;
+        throw error;
+      });
+      if (found === null) return "missing";
+      if (found.size > maxBytes) throw tooLarge(key, this.name);
+      await pipeline(createReadStream(path), createWriteStream(file, { flags: "wx" }), { signal });
+      return "fetched";
+    });
   }
 
   async has(key: string): Promise<boolean> {
@@ -126,38 +148,12 @@ class DirectoryStore implements ObjectStore {
   }
 
   async remove(key: string): Promise<void> {
-    await this.#attempt(rm(this.#path(key), { force: true }));
+    await this.#attempt(() => rm(this.#path(key), { force: true }));
   }
 
-  async #put(key: string, from: string, signal: AbortSignal | undefined): Promise<"stored" | "present"> {
-    const path = this.#path(key);
-    if (await this.has(key)) return "present";
-    await makeDirectory(dirname(path));
-    const unfinished = `${path}.${randomBytes(6).toString("hex")}.new`;
+  async #attempt<T>(work: () => Promise<T>): Promise<T> {
     try {
-      await pipeline(createReadStream(from), createWriteStream(unfinished, { flags: "wx" }), { signal });
-      await syncFile(unfinished);
-      return await publish(unfinished, path);
-    } finally {
-      await rm(unfinished, { force: true });
-    }
-  }
-
-  async #get(key: string, file: string, { maxBytes, signal }: FetchLimits): Promise<"fetched" | "missing"> {
-    const path = this.#path(key);
-    const found = await stat(path).catch((error) => {
-      if (errnoOf(error) === "ENOENT") return null;
-      throw error;
-    });
-    if (found === null) return "missing";
-    if (found.size > maxBytes) throw tooLarge(key, this.name);
-    await pipeline(createReadStream(path), createWriteStream(file, { flags: "wx" }), { signal });
-    return "fetched";
-  }
-
-  async #attempt<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work;
+      return await work();
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       throw new BrigError(`cannot use the directory ${this.#root}: ${systemReason(error)}`, {

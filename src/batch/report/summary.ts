@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { noUsage, usageTogether } from "../runs/agents/attempt-agent.js";
 import type { BatchFile } from "../runs/batch/batch-settings.js";
 import { type AttemptOutcome, type PassKind, passes, passKinds } from "../runs/results/attempt-outcome.js";
 import { mean, meanReward, passEstimates } from "./statistics.js";
@@ -86,6 +87,7 @@ export function summarise(batch: BatchFile, outcomes: readonly AttemptOutcome[])
     missing: total("missing"),
   };
   // Sorting times in ISO 8601 as strings puts the earliest first.
+  const [starts, ends] = [outcomes.map(({ startedAt }) => startedAt), outcomes.map(({ endedAt }) => endedAt)];
   return {
     schemaVersion: 1,
     brigVersion,
@@ -98,17 +100,9 @@ export function summarise(batch: BatchFile, outcomes: readonly AttemptOutcome[])
     passes: passEstimates(perTask),
     failures: failuresByClass(outcomes),
     tries: outcomes.reduce((sum, { tries }) => sum + tries.length, 0),
-    usage: usageOf(outcomes),
-    startedAt:
-      outcomes
-        .map(({ startedAt }) => startedAt)
-        .toSorted()
-        .at(0) ?? null,
-    endedAt:
-      outcomes
-        .map(({ endedAt }) => endedAt)
-        .toSorted()
-        .at(-1) ?? null,
+    usage: outcomes.map(({ usage }) => usage).reduce(usageTogether, noUsage),
+    startedAt: starts.toSorted().at(0) ?? null,
+    endedAt: ends.toSorted().at(-1) ?? null,
     perTask,
   };
 }
@@ -155,18 +149,4 @@ function failuresByClass(outcomes: readonly AttemptOutcome[]): Record<string, nu
     failures[name] = (failures[name] ?? 0) + 1;
   }
   return failures;
-}
-
-function usageOf(outcomes: readonly AttemptOutcome[]): Summary["usage"] {
-  const sum = (key: "inputTokens" | "cachedInputTokens" | "outputTokens" | "turns" | "toolCalls") =>
-    outcomes.reduce((total, { usage }) => total + usage[key], 0);
-  const costs = outcomes.map(({ usage }) => usage.costUsd);
-  return {
-    inputTokens: sum("inputTokens"),
-    cachedInputTokens: sum("cachedInputTokens"),
-    outputTokens: sum("outputTokens"),
-    costUsd: costs.reduce((total, cost) => (total === null || cost === null ? null : total + cost), 0),
-    turns: sum("turns"),
-    toolCalls: sum("toolCalls"),
-  };
 }

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
+import type { Readable } from "node:stream";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { ContainerChange, Engine, ReceivedEntry } from "../../sandbox/index.js";
 import { readTar } from "../../sandbox/index.js";
-import { neverStarted, type RecordedPlace } from "./place/never-started.js";
+import { ImageFiles } from "./place/image-files.js";
+import type { RecordedPlace } from "./place/never-started.js";
 
 const defaultLimits: ListingLimits = {
   entries: 200_000,
@@ -42,8 +44,8 @@ export async function changesBelow(place: RecordedPlace, request: ChangesBelow):
       found.push({ kind: "added", path: directory });
       continue;
     }
-    const after =
-      directory === "/" ? null : await readListing(engine, { containerId, directory }, { limits, signal });
+    const read = async () => await engine.readArchive(containerId, directory, { signal });
+    const after = directory === "/" ? null : await readListing(await read(), directory, { limits, signal });
     const before = after && (await beforeAbort(imageListing(place, { imageId, directory }, limits), signal));
     if (after === null || before === null) return await engine.containerChanges(containerId, { signal });
     for (const change of differences(before, after)) found.push(change);
@@ -52,12 +54,12 @@ export async function changesBelow(place: RecordedPlace, request: ChangesBelow):
 }
 
 /** Leaves out directories that are below others. */
-function topmost(directories: readonly string[]): string[] {
+export function topmost(directories: readonly string[]): string[] {
   const all = [...new Set(directories)];
   return all.filter((one) => !all.some((other) => other !== one && isBelow(one, other)));
 }
 
-function isBelow(path: string, directory: string): boolean {
+export function isBelow(path: string, directory: string): boolean {
   return path.startsWith(directory === "/" ? "/" : `${directory}/`);
 }
 
@@ -118,8 +120,8 @@ async function readImage(
   { imageId, directory }: { imageId: string; directory: string },
   limits: ListingLimits,
 ): Reading {
-  await using container = await neverStarted(place, imageId);
-  return await readListing(place.engine, { containerId: container.id, directory }, { limits });
+  await using image = new ImageFiles(place, imageId);
+  return await readListing(await image.read(directory), directory, { limits });
 }
 
 async function dropOldest(kept: Map<string, Reading>, last: string): Promise<void> {
@@ -159,16 +161,15 @@ interface ListingLimits {
 }
 
 /**
- * Reads everything below a directory through the engine, which costs as much as the directory is large. Null beyond a
- * limit. Errors: the engine's.
+ * Reads the archive of a directory of a container, which costs as much as the directory is large. Null beyond a limit. Errors: the
+ * engine's.
  */
 async function readListing(
-  engine: Pick<Engine, "readArchive">,
-  { containerId, directory }: { containerId: string; directory: string },
+  archive: Readable | null,
+  directory: string,
   { limits, signal }: { limits: ListingLimits; signal?: AbortSignal | undefined },
 ): Promise<Listing | null> {
   const listing = new Map<string, ListedPath>();
-  const archive = await engine.readArchive(containerId, directory, signal && { signal });
   if (archive === null) return listing;
   const pathOf = (name: string) => posix.join(directory, "..", name).replace(/(.)\/$/, "$1");
   let [bytes, nameBytes] = [0, 0];

@@ -1,11 +1,13 @@
 import { lstat, open, readdir, readlink, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
+import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { readStart } from "../../lib/bounded-file.js";
-import type { ContainerChange, Engine, PatchSide, ReceivedEntry } from "../../sandbox/index.js";
+import type { ContainerChange, PatchSide, ReceivedEntry } from "../../sandbox/index.js";
 import { isRefusedByGit, readTar, unifiedText } from "../../sandbox/index.js";
 import { isReserved } from "./artifacts/artifact-paths.js";
-import { neverStarted, type RecordedPlace } from "./place/never-started.js";
+import { ImageFiles, ofFirstEntry } from "./place/image-files.js";
+import type { RecordedPlace } from "./place/never-started.js";
 
 export const CHANGES_FILE = "changes.diff";
 
@@ -39,13 +41,12 @@ interface StoppedContainer extends RecordedPlace {
  * engine's, and those of the host's file system.
  */
 export async function writeChanges(stopped: StoppedContainer, request: ChangesRequest): Promise<boolean> {
-  const { engine, containerId } = stopped;
   const { cwd, signal, folder } = request;
   const changed = changedPaths(request.changes, cwd);
   if (changed.length === 0 && request.copied.length === 0) return false;
   await using image = new ImageFiles(stopped, request.imageId);
   const patch = new Patch(request.limits ?? defaultLimits);
-  const sources: Sources = { ...request, engine, stoppedId: containerId, image };
+  const sources: Sources = { ...request, stopped, image };
   const until = performance.now() + LONGEST_MS;
   for (const one of changed) {
     signal?.throwIfAborted();
@@ -58,42 +59,22 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   return true;
 }
 
-interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal">, Pick<RecordedPlace, "engine"> {
-  stoppedId: string;
+interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal"> {
+  stopped: StoppedContainer;
   image: ImageFiles;
 }
 
-/** A container with the image's files, which is made when it is needed first: most attempts only add files. */
-class ImageFiles implements AsyncDisposable {
-  readonly #place: RecordedPlace;
-  readonly #imageId: string;
-  #container: Awaited<ReturnType<typeof neverStarted>> | null = null;
-
-  constructor(place: RecordedPlace, imageId: string) {
-    this.#place = place;
-    this.#imageId = imageId;
-  }
-
-  async container(): Promise<Pick<RecordedPlace, "engine"> & { id: string }> {
-    this.#container ??= await neverStarted(this.#place, this.#imageId);
-    return { engine: this.#place.engine, id: this.#container.id };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#container?.[Symbol.asyncDispose]();
-  }
-}
-
 async function addChange(patch: Patch, { kind, path, name }: ChangedPath, sources: Sources): Promise<void> {
-  const { engine, image, stoppedId, signal } = sources;
+  const { image, stopped, signal } = sources;
   if (kind === "deleted") {
     await addDeleted(patch, path, sources);
     return;
   }
-  const after = await sideInContainer({ engine, id: stoppedId }, path, signal);
+  const archive = await stopped.engine.readArchive(stopped.containerId, path, signal && { signal });
+  const after = await firstSide(archive);
   const copied = await sideCopied(sources.copied, name);
   const isNew = kind === "added" ? { kind: "none" as const } : null;
-  const before = copied ?? isNew ?? (await sideInContainer(await image.container(), path, signal));
+  const before = copied ?? isNew ?? (await firstSide(await image.read(path, signal)));
   if (copied === null && before.kind === "directory" && after.kind !== "directory") {
     const isEmptied = await addDeleted(patch, path, sources);
     // Git makes no file where a directory is left.
@@ -105,7 +86,7 @@ async function addChange(patch: Patch, { kind, path, name }: ChangedPath, source
 /** Deletes a file of the image, or all files in one of its directories. Returns whether git then leaves nothing of it. */
 async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: Sources): Promise<boolean> {
   const limit = patch.filesLeft + 1;
-  const sides = await sidesBelow(await image.container(), path, { limit, signal });
+  const sides = await sidesBelow(await image.read(path, signal), path, limit);
   for (const [each, side] of sides) patch.add(posix.relative(cwd, each), side, { kind: "none" });
   if (sides.size >= limit) patch.leaveOut();
   const isKnown = ([each, { kind }]: [string, FoundSide]) =>
@@ -253,26 +234,17 @@ type FoundSide =
   | { kind: "too-large"; sizeBytes: number }
   | { kind: "side"; side: PatchSide };
 
-/** One file of a container that does not run. */
-async function sideInContainer(
-  { engine, id }: { engine: Pick<Engine, "readArchive">; id: string },
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<FoundSide> {
-  const archive = await engine.readArchive(id, path, signal && { signal });
-  if (archive === null) return { kind: "none" };
-  for await (const entry of readTar(archive)) return await sideOf(entry);
-  return { kind: "none" };
+async function firstSide(archive: Readable | null): Promise<FoundSide> {
+  return (await ofFirstEntry(archive, sideOf)) ?? { kind: "none" };
 }
 
-/** All that is in a directory of a container that does not run, by its paths in it; at most `limit`. */
+/** All that is in the archive of a directory at this path of a container, by its paths in it; at most `limit`. */
 async function sidesBelow(
-  { engine, id }: { engine: Pick<Engine, "readArchive">; id: string },
+  archive: Readable | null,
   path: string,
-  { limit, signal }: { limit: number; signal: AbortSignal | undefined },
+  limit: number,
 ): Promise<Map<string, FoundSide>> {
   const sides = new Map<string, FoundSide>();
-  const archive = await engine.readArchive(id, path, signal && { signal });
   if (archive === null) return sides;
   for await (const entry of readTar(archive)) {
     if (sides.size >= limit) break;

@@ -15,7 +15,7 @@ import {
 } from "./batch/batch-settings.js";
 import type { AttemptRunner } from "./batch/run-batch.js";
 import { type Run, RunStore, requireRun } from "./batch/run-store.js";
-import { tagsOf } from "./batch/select-tasks.js";
+import { taskInFile } from "./batch/select-tasks.js";
 import { stepFolder } from "./grading/run-tests.js";
 import { type AttemptOutcome, outcomeOf } from "./results/attempt-outcome.js";
 import type { AttemptResult } from "./results/attempt-result.js";
@@ -111,9 +111,7 @@ function withTasks(batch: BatchFile, tasks: readonly Task[]): BatchFile {
     ...batch,
     tasks: batch.tasks.map((old) => {
       const task = current.get(old.name);
-      if (task === undefined) return old;
-      const { name, checksum, parts, format } = task;
-      return { name, checksum, parts: { ...parts }, format, tags: tagsOf(task) };
+      return task === undefined ? old : taskInFile(task);
     }),
   };
 }

@@ -1,3 +1,4 @@
+import { parseJson } from "../../lib/json/parse-json.js";
 import { emptyLines, type Heredoc, type Instruction, readInstructions } from "./dockerfile.js";
 
 /** A Dockerfile that says the same to builders before Docker 23, and the files that it copies or runs. */
@@ -12,13 +13,14 @@ interface AddedFile {
   content: Buffer;
 }
 
-const directory = ".brig-heredocs";
-
 /**
  * Writes heredocs as files or as arguments, and leaves out `--link`, which changes nothing but how layers are kept. The numbers of
  * lines stay the same. Variables in a heredoc of COPY or ADD stay as they are.
+ *
+ * @param contextPaths - What the build context has already, which the added files must neither replace nor lie below.
  */
-export function forOlderBuilders(text: string): OlderDockerfile {
+export function forOlderBuilders(text: string, contextPaths: readonly string[]): OlderDockerfile {
+  const directory = unusedName(".brig-heredocs", contextPaths);
   const lines = text.split("\n");
   const files = new Map<string, AddedFile>();
   let shell: readonly string[] = usualShell;
@@ -36,7 +38,7 @@ export function forOlderBuilders(text: string): OlderDockerfile {
       shell = readShell(given) ?? shell;
       shellOfStage.set(stage, shell);
     }
-    const changed = inOldWords(instruction, { shell, files });
+    const changed = inOldWords(instruction, { shell, files, directory });
     if (changed !== given)
       lines.splice(
         firstLine,
@@ -50,12 +52,22 @@ export function forOlderBuilders(text: string): OlderDockerfile {
 
 const usualShell = ["/bin/sh", "-c"];
 
+/** The name itself or, if something at the top of the build context has it, the name with the first number that is free. */
+function unusedName(name: string, contextPaths: readonly string[]): string {
+  const used = new Set(contextPaths.map((path) => path.split("/", 1)[0]));
+  let unused = name;
+  for (let number = 2; used.has(unused); number++) unused = `${name}-${number}`;
+  return unused;
+}
+
 interface Surroundings {
   shell: readonly string[];
   files: Map<string, AddedFile>;
+  /** Where added files are in the build context. */
+  directory: string;
 }
 
-function inOldWords(instruction: Instruction, { shell, files }: Surroundings): string {
+function inOldWords(instruction: Instruction, { shell, files, directory }: Surroundings): string {
   const { name, text, heredocs, firstLine } = instruction;
   const addFile = ({ name: file, content }: Heredoc, mode: number) => {
     const path = `${directory}/${firstLine + 1}/${file}`;
@@ -90,12 +102,8 @@ function inOldWords(instruction: Instruction, { shell, files }: Surroundings): s
 
 /** Null for what the builder will refuse. */
 function readShell(text: string): string[] | null {
-  try {
-    const words: unknown = JSON.parse(text);
-    return Array.isArray(words) && words.every((word) => typeof word === "string") ? words : null;
-  } catch {
-    return null;
-  }
+  const words = parseJson(text);
+  return Array.isArray(words) && words.every((word) => typeof word === "string") ? words : null;
 }
 
 /** Leaves out the directive `# syntax=`, for which BuildKit would fetch and run a program. The numbers of lines stay the same. */

@@ -27,9 +27,8 @@ interface PlatformUse {
 export function parseDockerfile(text: string, buildArgs: Readonly<Record<string, string>>): Dockerfile {
   const instructions = readInstructions(text.split("\n"));
   return {
-    bases: findBases(instructions, buildArgs),
+    ...findBases(instructions, buildArgs),
     buildKitFeatures: instructions.flatMap(buildKitFeaturesOf),
-    platforms: findPlatforms(instructions, buildArgs),
     platformArguments: findPlatformArguments(instructions),
   };
 }
@@ -83,12 +82,13 @@ function replaceImage(text: string, replacement: string): string {
 function findBases(
   instructions: readonly Instruction[],
   buildArgs: Readonly<Record<string, string>>,
-): BaseUse[] {
+): Pick<Dockerfile, "bases" | "platforms"> {
   const bases: BaseUse[] = [];
+  const platforms: PlatformUse[] = [];
   const variables = new Map<string, string>();
   const stages = new Set<string>();
   for (const instruction of instructions) {
-    const { name, text } = instruction;
+    const { name, text, firstLine } = instruction;
     if (name === "ARG" && stages.size === 0) declare(text, { variables, buildArgs });
     const written =
       name === "FROM"
@@ -100,27 +100,13 @@ function findBases(
       const isStage = stages.has(reference.toLowerCase()) || (name !== "FROM" && /^\d+$/.test(reference));
       if (!isStage && reference !== "scratch" && reference !== "") bases.push({ reference, instruction });
     }
-    if (name === "FROM") stages.add(stageName(text) ?? `stage ${stages.size}`);
-  }
-  return bases;
-}
-
-function findPlatforms(
-  instructions: readonly Instruction[],
-  buildArgs: Readonly<Record<string, string>>,
-): PlatformUse[] {
-  const variables = new Map<string, string>();
-  const platforms: PlatformUse[] = [];
-  let isAboveStages = true;
-  for (const { name, text, firstLine } of instructions) {
-    if (name === "ARG" && isAboveStages) declare(text, { variables, buildArgs });
     if (name !== "FROM") continue;
-    isAboveStages = false;
-    const [, written] = /^(?:--\S+\s+)*?--platform=(\S+)/i.exec(text) ?? [];
-    if (written === undefined || isNativePlatform(written)) continue;
-    platforms.push({ line: firstLine + 1, platform: expandVariables(written, variables) });
+    stages.add(stageName(text) ?? `stage ${stages.size}`);
+    const [, platform] = /^(?:--\S+\s+)*?--platform=(\S+)/i.exec(text) ?? [];
+    if (platform !== undefined && !isNativePlatform(platform))
+      platforms.push({ line: firstLine + 1, platform: expandVariables(platform, variables) });
   }
-  return platforms;
+  return { bases, platforms };
 }
 
 function findPlatformArguments(instructions: readonly Instruction[]): string[] {

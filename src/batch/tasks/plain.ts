@@ -5,11 +5,12 @@ import { z } from "zod";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
+import { parseJson } from "../../lib/json/parse-json.js";
 import { fileLines, listTaskFiles, taskChecksums } from "./files.js";
 import { networkOf } from "./network.js";
 import { shown, TaskNotes } from "./notes.js";
 import type { ReadOptions, ReadTask } from "./read-task.js";
-import type { Task, TaskNetwork } from "./task.js";
+import { onlyStep, type Task, type TaskNetwork } from "./task.js";
 import { checkedTable, filledVariables, isTable, isTaskName, nameRule } from "./values.js";
 
 /** The rows of a file, each with its line. What cannot be read is a fault. */
@@ -81,12 +82,8 @@ function isCsvError(error: unknown): error is CsvError & { lines?: unknown } {
 function cellValue(column: string, cell: string): unknown {
   if (column === "timeout_sec") return Number.isNaN(Number(cell)) ? cell : Number(cell);
   if (column === "tags") return cell.split(",").map((tag) => tag.trim());
-  if (column !== "env") return cell;
-  try {
-    return JSON.parse(cell) as unknown;
-  } catch {
-    return cell;
-  }
+  const value = column === "env" ? parseJson(cell) : undefined;
+  return value === undefined ? cell : value;
 }
 
 function reasonOf(message: string): string {
@@ -186,13 +183,9 @@ export function taskOfRow(row: Row, { name, source, env, workspace, files, netwo
     metadata: { tags: row.tags },
     environment,
     steps: [
-      {
-        name: null,
+      onlyStep({
         instruction: prompt,
         agent: { timeoutSec: row.timeout_sec ?? null, user: null, network: null },
-        files: null,
-        setupScript: null,
-        healthcheck: null,
         solution: null,
         artifacts: [{ source: workdir, destination: null, exclude: [] }],
         verifier: {
@@ -205,8 +198,7 @@ export function taskOfRow(row: Row, { name, source, env, workspace, files, netwo
           environment: { ...environment, files: null },
           check: { kind: "command", command: check },
         },
-        minRewards: null,
-      },
+      }),
     ],
     rewardStrategy: "mean",
     warnings: [],

@@ -19,20 +19,12 @@ export interface ReadTasksOptions extends ReadOptions {
  * `task.invalid`, which names every fault of every task.
  */
 export async function readTasks(paths: readonly string[], options: ReadTasksOptions): Promise<Task[]> {
-  return (await readLocatedTasks(paths, options)).tasks;
-}
-
-/** The same, with the directory or the file that each task was read from, by its name. */
-export async function readLocatedTasks(
-  paths: readonly string[],
-  options: ReadTasksOptions,
-): Promise<Pick<ExaminedTasks, "tasks" | "origins">> {
-  const { tasks, faults, origins } = await examineTasks(paths, options);
+  const { tasks, faults } = await examineTasks(paths, options);
   if (faults.length > 0) throw faultsError(faults);
-  return { tasks, origins };
+  return tasks;
 }
 
-interface ExaminedTasks extends Pick<FoundTasks, "tasks" | "origins" | "warnings"> {
+interface ExaminedTasks extends Pick<FoundTasks, "tasks" | "warnings"> {
   /** Faults of the paths, and of all tasks. */
   faults: TaskFault[];
 }
@@ -42,9 +34,9 @@ export async function examineTasks(
   paths: readonly string[],
   options: ReadTasksOptions,
 ): Promise<ExaminedTasks> {
-  const { tasks, unusable, faults, origins, warnings } = await readAll(paths, options);
+  const { tasks, unusable, faults, warnings } = await readAll(paths, options);
   const all = [...faults, ...unusable.flatMap((task) => task.faults), ...sameNames(tasks)];
-  return { tasks, faults: all, origins, warnings };
+  return { tasks, faults: all, warnings };
 }
 
 export interface FoundTasks {

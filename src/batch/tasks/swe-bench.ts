@@ -3,13 +3,14 @@ import { basename, join } from "node:path";
 import { z } from "zod";
 import { readFileStart, readTextFile } from "../../lib/bounded-file.js";
 import { systemReason } from "../../lib/errno.js";
+import { parseJson } from "../../lib/json/parse-json.js";
 import { listTaskFiles, type TaskTree, taskChecksums } from "./files.js";
 import { type FaultPlace, shown, TaskNotes } from "./notes.js";
 import { parseYaml } from "./parse-text.js";
 import { type TestLogParser, testLogParsers } from "./parsers/parse-test-log.js";
 import type { ReadOptions, ReadTask } from "./read-task.js";
-import type { TaskCheck } from "./task.js";
-import { checkedTable, isTable, isTaskName, jsonTable, nameRule, type Table } from "./values.js";
+import { onlyStep, type TaskCheck } from "./task.js";
+import { checkedTable, describedTable, isTable, isTaskName, nameRule, type Table } from "./values.js";
 
 /** The largest data set has a tenth of it. */
 const MAX_FILE_BYTES = 400 * 1024 * 1024;
@@ -65,13 +66,10 @@ function lined(text: string, path: string): Row[] {
 }
 
 /** Undefined, with a fault, for what is no JSON. */
-function jsonOf(text: string, notes: TaskNotes): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    notes.refuse("is not JSON");
-    return undefined;
-  }
+function jsonOf(text: string, notes: TaskNotes, place: FaultPlace = {}): unknown {
+  const value = parseJson(text);
+  if (value === undefined) notes.refuse("is not JSON", place);
+  return value;
 }
 
 const REPOSITORY = "/testbed";
@@ -136,7 +134,6 @@ function taskOf(
 ): Extract<ReadTask, { kind: "task" }>["task"] {
   const reference = instance.image ?? imageOf(instance.instance_id);
   const { repo, version, difficulty, created_at, split, datasets: tags } = instance;
-  const described = Object.entries({ repo, version, difficulty, created_at, split, tags });
   return {
     name: instance.instance_id,
     format: "swe-bench",
@@ -147,9 +144,7 @@ function taskOf(
       tests: [JSON.stringify(check)],
       solution: [instance.patch],
     }),
-    metadata: jsonTable(
-      Object.fromEntries(described.filter(([, value]) => value !== undefined && value !== null)),
-    ),
+    metadata: describedTable({ repo, version, difficulty, created_at, split, tags }),
     environment: {
       image: { kind: "reference", reference },
       files: null,
@@ -161,14 +156,10 @@ function taskOf(
       healthcheck: null,
     },
     steps: [
-      {
-        name: null,
+      onlyStep({
         instruction: instructionOf(instance),
         // With a network, the agent could fetch the change that was made to the project.
         agent: { timeoutSec: null, user: "root", network: { mode: "no-network", allowedHosts: [] } },
-        files: null,
-        setupScript: null,
-        healthcheck: null,
         solution: { kind: "patch", patch: instance.patch },
         // The verifier's own repository has the commit that its script goes back to.
         artifacts: [{ source: REPOSITORY, destination: null, exclude: [".git"] }],
@@ -181,8 +172,7 @@ function taskOf(
           environment: null,
           check,
         },
-        minRewards: null,
-      },
+      }),
     ],
     rewardStrategy: "mean",
     // Other columns of a row are of no matter for its outcome.
@@ -206,7 +196,7 @@ const version = z.union([z.string(), z.number().transform(String)]);
 
 const testList = z.union([z.array(z.string()), z.string()]).transform((value, context): string[] => {
   if (typeof value !== "string") return value;
-  const list = z.array(z.string()).safeParse(listedJson(value));
+  const list = z.array(z.string()).safeParse(parseJson(value));
   if (list.success) return list.data;
   context.addIssue({ code: "custom", message: "it must be a list of tests, or JSON of one" });
   return z.NEVER;
@@ -218,19 +208,11 @@ const assets = z.looseObject({ patch: z.array(asset).nullish(), test_patch: z.ar
 /** In the data sets it is a text with JSON, which may be empty. */
 const imageAssets = z.union([assets, z.string()]).transform((value, context): z.output<typeof assets> => {
   if (typeof value !== "string") return value;
-  const parsed = value === "" ? { success: true as const, data: {} } : assets.safeParse(listedJson(value));
+  const parsed = value === "" ? { success: true as const, data: {} } : assets.safeParse(parseJson(value));
   if (parsed.success) return parsed.data;
   context.addIssue({ code: "custom", message: "it must be a table of files, or JSON of one" });
   return z.NEVER;
 });
-
-function listedJson(value: string): unknown {
-  try {
-    return JSON.parse(value);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Columns of an instance that brig uses. Data sets have further ones. */
 const instanceSchema = z.looseObject({
@@ -358,14 +340,9 @@ function rowOf(tree: TaskTree, notes: TaskNotes): Table | null {
 
 function testsOf(tree: TaskTree, notes: TaskNotes): Table | null {
   const text = tree.text(TESTS_FILE, notes);
-  if (text === null) return null;
-  try {
-    const tests: unknown = JSON.parse(text);
-    if (isTable(tests)) return { FAIL_TO_PASS: tests.FAIL_TO_PASS, PASS_TO_PASS: tests.PASS_TO_PASS };
-    notes.refuse("must be a table", { file: TESTS_FILE });
-  } catch {
-    notes.refuse("is not JSON", { file: TESTS_FILE });
-  }
+  const tests = text === null ? undefined : jsonOf(text, notes, { file: TESTS_FILE });
+  if (isTable(tests)) return { FAIL_TO_PASS: tests.FAIL_TO_PASS, PASS_TO_PASS: tests.PASS_TO_PASS };
+  if (tests !== undefined) notes.refuse("must be a table", { file: TESTS_FILE });
   return null;
 }
 

@@ -114,6 +114,13 @@ export interface TaskStep {
   minRewards: Readonly<Record<string, number>> | null;
 }
 
+/** The only step of a task, in a format in which nothing but the environment prepares it. */
+export function onlyStep(
+  step: Pick<TaskStep, "instruction" | "agent" | "solution" | "artifacts" | "verifier">,
+): TaskStep {
+  return { name: null, ...step, files: null, setupScript: null, healthcheck: null, minRewards: null };
+}
+
 /** Work of the `oracle` agent. */
 export type TaskSolution =
   | { kind: "script"; directory: string; script: string; env: Readonly<Record<string, string>> }

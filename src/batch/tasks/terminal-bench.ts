@@ -1,12 +1,27 @@
 import { z } from "zod";
 import { formatBytes } from "../../lib/bytes.js";
-import { type ComposeOptions, type ComposeService, readComposeService } from "./compose.js";
+import { type ComposeService, readComposeService } from "./compose.js";
 import { listTaskFiles, partsOf, type TaskTree, taskChecksums } from "./files.js";
 import { shown, TaskNotes } from "./notes.js";
 import { parseYaml } from "./parse-text.js";
 import type { ReadOptions, ReadTask } from "./read-task.js";
-import type { TaskCheck, TaskEnvironment, TaskImage, TaskPart, TaskSolution, TaskStep } from "./task.js";
-import { checkedTable, isTaskName, jsonTable, nameOfDirectory, nameRule, type Variables } from "./values.js";
+import {
+  onlyStep,
+  type TaskCheck,
+  type TaskEnvironment,
+  type TaskImage,
+  type TaskPart,
+  type TaskSolution,
+  type TaskStep,
+} from "./task.js";
+import {
+  checkedTable,
+  describedTable,
+  isTaskName,
+  nameOfDirectory,
+  nameRule,
+  type Variables,
+} from "./values.js";
 
 const TASK_FILE = "task.yaml";
 const TESTS_SCRIPT = "run-tests.sh";
@@ -18,7 +33,7 @@ export async function readTerminalBenchTask(directory: string, options: ReadOpti
   const yaml = readYaml(tree, notes);
   const name = nameOfDirectory(directory);
   if (!isTaskName(name)) notes.refuse(`${shown(name)} cannot be the name of a task`, { hint: nameRule });
-  const main = readEnvironment(tree, { notes, variables: options.variables, name, isOfGrader });
+  const main = readEnvironment(tree, { notes, variables: options.variables, name });
   const check = yaml === null ? null : checkOf(yaml, tree, notes);
   const solution = readSolution(tree, notes);
   if (yaml === null || main === null || check === null || notes.faults.length > 0)
@@ -78,13 +93,9 @@ function stepOf(
     solution,
   }: { main: TerminalBenchEnvironment; check: TaskCheck; solution: TaskSolution | null },
 ): TaskStep {
-  return {
-    name: null,
+  return onlyStep({
     instruction: yaml.instruction,
     agent: { timeoutSec: yaml.max_agent_timeout_sec, user: main.user, network: null },
-    files: null,
-    setupScript: null,
-    healthcheck: null,
     solution,
     artifacts: [],
     verifier: {
@@ -97,16 +108,14 @@ function stepOf(
       environment: null,
       check,
     },
-    minRewards: null,
-  };
+  });
 }
 
 function metadataOf(yaml: TaskYaml): Record<string, unknown> {
   const { author_name, author_email, difficulty, category, tags } = yaml;
   const { estimated_duration_sec, expert_time_estimate_min, junior_time_estimate_min } = yaml;
   const times = { estimated_duration_sec, expert_time_estimate_min, junior_time_estimate_min };
-  const given = Object.entries({ author_name, author_email, difficulty, category, tags, ...times });
-  return jsonTable(Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== null)));
+  return describedTable({ author_name, author_email, difficulty, category, tags, ...times });
 }
 
 function isOfGrader(path: string): boolean {
@@ -197,12 +206,7 @@ const BUILD_TIMEOUT_SEC = 600;
 
 function readEnvironment(
   tree: TaskTree,
-  {
-    notes,
-    variables,
-    name,
-    isOfGrader,
-  }: { notes: TaskNotes; variables: Variables; name: string } & Pick<ComposeOptions, "isOfGrader">,
+  { notes, variables, name }: { notes: TaskNotes; variables: Variables; name: string },
 ): TerminalBenchEnvironment | null {
   // The format knows no other name for it.
   const file = tree.hasFile("docker-compose.yaml") ? "docker-compose.yaml" : undefined;

@@ -106,8 +106,14 @@ function jsonValue(value: unknown, levels = MAX_LEVELS): unknown {
   return jsonTable(value, levels);
 }
 
-export function jsonTable(table: object, levels = MAX_LEVELS): Record<string, unknown> {
+function jsonTable(table: object, levels = MAX_LEVELS): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([key, one]) => [key, jsonValue(one, levels - 1)]));
+}
+
+/** What a task says about itself, without what it leaves open. */
+export function describedTable(table: object): Record<string, unknown> {
+  const given = Object.entries(table).filter(([, value]) => value !== undefined && value !== null);
+  return jsonTable(Object.fromEntries(given));
 }
 
 const bytesOf: Readonly<Record<string, number>> = {

@@ -1,21 +1,23 @@
 import { describe, expect, it } from "vitest";
+import { Admission, measureMachine } from "../../../src/batch/runs/admission/admission.js";
 import {
   type BatchWait,
-  openAdmission,
   openAttemptAdmission,
   requireRoomFor,
 } from "../../../src/batch/runs/admission/attempt-admission.js";
 import type { AttemptFailure, AttemptResult } from "../../../src/batch/runs/results/attempt-result.js";
+import { systemClock } from "../../../src/lib/time/clock.js";
 import { harmedEngine, testEngine } from "../../support/engine.js";
 import { ManualClock } from "../../support/manual-clock.js";
 import { engineGone, infrastructure, playedResult, playedTask } from "../../support/played-attempts.js";
 
 describe("admission to a real engine's machine", () => {
   it("lets in what fits, and counts it", async () => {
-    const admission = openAdmission(await testEngine(), {
-      maxAtOnce: 2,
-      reservedDiskBytes: 0,
-      reservedMemoryBytes: 0,
+    const engine = await testEngine();
+    const admission = new Admission({
+      measure: async () => await measureMachine(engine),
+      rules: { maxAtOnce: 2, cpuOvercommit: 4, reservedDiskBytes: 0, reservedMemoryBytes: 0 },
+      clock: systemClock,
     });
     const need = { cpus: 0, memoryBytes: 0, diskBytes: 0 };
     const places = [await admission.enter(need), await admission.enter(need)];

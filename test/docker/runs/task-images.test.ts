@@ -261,6 +261,23 @@ describe("the image of a task with a Dockerfile", () => {
     expect(progress.some(({ line }) => /RUN --mount=type=cache/.test(line ?? ""))).toBe(true);
   });
 
+  it("keeps files of its context whose names are those of written heredocs", async () => {
+    const line = ["COPY --chmod=600 <<EOF /written", "written", "EOF"];
+    const image = await dockerfile([...line, "COPY .brig-heredocs /own"]);
+    const below = join(directory, ".brig-heredocs/3");
+    await mkdir(below, { recursive: true });
+    await writeFile(join(below, "EOF"), "own\n");
+    const { reference } = await open().ready(image);
+    const command = 'test "$(cat /written)" = written && test "$(cat /own/3/EOF)" = own && exit 7';
+    expect(await exitCodeOf(reference, command)).toBe(7);
+
+    await rm(join(directory, ".brig-heredocs"), { recursive: true });
+    await writeFile(join(directory, ".brig-heredocs"), "own\n");
+    const second = await open().ready(image);
+    const compare = 'test "$(cat /written)" = written && test "$(cat /own)" = own && exit 7';
+    expect(await exitCodeOf(second.reference, compare)).toBe(7);
+  });
+
   it("whose command fails in BuildKit shows what it printed", async () => {
     const image = await dockerfile(["RUN --mount=type=cache,target=/x echo its words; exit 3"]);
     const { ready, progress } = open();

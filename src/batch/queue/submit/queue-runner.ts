@@ -15,7 +15,7 @@ import { readVersion } from "../../../version.js";
 import { writeResult } from "../../runs/attempt/attempt.js";
 import { AttemptProgress } from "../../runs/attempt/attempt-progress.js";
 import type { AttemptOrder, AttemptRunner } from "../../runs/batch/run-batch.js";
-import type { AttemptFailure, AttemptResult } from "../../runs/results/attempt-result.js";
+import type { AttemptResult } from "../../runs/results/attempt-result.js";
 import { parseResult } from "../../runs/results/results-file.js";
 import { RESULT_FILE } from "../../runs/results/run-files.js";
 import type { AttemptQueue } from "../attempt-queue.js";
@@ -140,11 +140,13 @@ export class QueueRunner implements AttemptRunner, AsyncDisposable {
           throw faultOf(end);
         case "lost":
           await queue.remove(jobIdOf(job));
-          return await this.#failed(order, {
-            class: "engine-gone",
-            message: "the workers that ran this attempt went away, one after the other",
-            evidence: [end.reason],
-          });
+          return await this.#ended(order, (progress) =>
+            progress.fail({
+              class: "engine-gone",
+              message: "the workers that ran this attempt went away, one after the other",
+              evidence: [end.reason],
+            }),
+          );
         default:
           return end satisfies never;
       }
@@ -165,7 +167,7 @@ export class QueueRunner implements AttemptRunner, AsyncDisposable {
     let timer: NodeJS.Timeout | undefined;
     const cancel = () => {
       takeBack();
-      void queue.cancelAttempt(job.run, jobId).catch(() => undefined);
+      void queue.cancel(job.run, jobId).catch(() => undefined);
       timer = setTimeout(() => giveUp({ kind: "missing" }), CANCEL_WAIT_MS);
     };
     const over = new AbortController();
@@ -186,26 +188,17 @@ export class QueueRunner implements AttemptRunner, AsyncDisposable {
   }
 
   async #cancelled(order: AttemptOrder): Promise<AttemptResult> {
-    const progress = this.#progress(order);
-    progress.cancel();
-    return await kept(order, progress);
+    return await this.#ended(order, (progress) => progress.cancel());
   }
 
-  async #failed(order: AttemptOrder, failure: AttemptFailure): Promise<AttemptResult> {
-    const progress = this.#progress(order);
-    progress.fail(failure);
-    return await kept(order, progress);
+  /** Writes the result of an attempt of which no worker has one. */
+  async #ended(order: AttemptOrder, end: (progress: AttemptProgress) => void): Promise<AttemptResult> {
+    const progress = new AttemptProgress({ ...order, agent: this.#options.spec.settings.agent });
+    end(progress);
+    const result = progress.result(new Date());
+    await writeResult(order.folder, result);
+    return result;
   }
-
-  #progress(order: AttemptOrder): AttemptProgress {
-    return new AttemptProgress({ ...order, agent: this.#options.spec.settings.agent });
-  }
-}
-
-async function kept({ folder }: AttemptOrder, progress: AttemptProgress): Promise<AttemptResult> {
-  const result = progress.result(new Date());
-  await writeResult(folder, result);
-  return result;
 }
 
 function cancelledRun(run: string): BrigError {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -102,7 +103,7 @@ class QueueWorker {
     using late = new AfterAbort(signal, LAST_WORDS_MS);
     try {
       onEvent({ kind: "started", worker: this.#name, slots });
-      await aborted(stop.signal);
+      if (!stop.signal.aborted) await once(stop.signal, "abort");
       onEvent({ kind: "draining", running: this.#running.size });
       await this.#heard(
         this.#sayAlive().catch(() => undefined),
@@ -238,13 +239,6 @@ const unreadable: AttemptEnding = {
   message: "the queue has an attempt that this version of brig cannot read",
   hint: "use one version of brig on all machines",
 };
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
 
 interface WorkerAttempt {
   run: string;

@@ -4,13 +4,13 @@ import { isTooDeep } from "../../../lib/json/nesting.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { AttemptFailure, AttemptResult, Confirmation } from "../../runs/results/attempt-result.js";
+import { runFiles, taskFolderName } from "../../runs/results/run-files.js";
 import { fact, RunFiles, shownLine, shownText } from "./run-file.js";
 import type {
   AttemptDetail,
   AttemptFailureView,
   AttemptStep,
   Fact,
-  ShownConfirmation,
   ShownText,
   Trajectory,
   TrajectoryCall,
@@ -45,7 +45,8 @@ const MAX_MESSAGE_CHARS = 16_000;
 
 /** Reads everything that is shown of one attempt. What is missing or cannot be read is null. */
 export function attemptDetail(run: string, result: AttemptResult, limits: DetailLimits): AttemptDetail {
-  const folder = ["attempts", result.task.replaceAll("/", "__"), String(result.attempt)];
+  // `attemptFolder` would lead out of the run for a task named "..".
+  const folder = [runFiles.attempts, taskFolderName(result.task), String(result.attempt)];
   const files = new RunFiles(run);
   const text = (path: string | null): ShownText | null =>
     path === null ? null : files.text([...folder, path], { maxBytes: limits.maxFileBytes });
@@ -99,10 +100,8 @@ function shownStep(step: AttemptResult["steps"][number]): AttemptStep {
     message: step.agentMessage === null ? null : shownText(step.agentMessage, MAX_MESSAGE_CHARS),
     rewards: rewardFacts(step.rewards ?? {}),
     verification: verification && {
-      mode: verification.mode,
-      verifier: verification.verifier,
+      ...verification,
       message: verification.message === null ? null : shownText(verification.message, MAX_MESSAGE_CHARS),
-      exitCode: verification.exitCode,
       tests:
         verification.tests
           ?.slice(0, MAX_TESTS)
@@ -119,7 +118,7 @@ function shownLines(lines: readonly string[]): string[] {
   return lines.slice(0, MAX_LINES).map(shownLine);
 }
 
-function shownConfirmation({ paths, message, ...facts }: Confirmation): ShownConfirmation {
+function shownConfirmation({ paths, message, ...facts }: Confirmation): Confirmation {
   return { ...facts, paths: shownLines(paths), message: message === null ? null : shownLine(message) };
 }
 

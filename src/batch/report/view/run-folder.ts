@@ -4,8 +4,10 @@ import { basename, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { passKindOf } from "../../runs/results/attempt-outcome.js";
-import { type AttemptResult, attemptResultSchema } from "../../runs/results/attempt-result.js";
+import { passes, passKindOf } from "../../runs/results/attempt-outcome.js";
+import type { AttemptResult } from "../../runs/results/attempt-result.js";
+import { parseResult } from "../../runs/results/results-file.js";
+import { runFiles } from "../../runs/results/run-files.js";
 import { attemptDetail, type DetailLimits } from "./attempt-detail.js";
 import { RunFiles, shownLine } from "./run-file.js";
 import type { AttemptDetail, AttemptRow, RunHeader } from "./view-model.js";
@@ -22,7 +24,7 @@ export class RunFolder {
 
   /** Error: `usage.invalid` for a folder that is no run. */
   static async open(path: string): Promise<RunFolder> {
-    const marks = ["batch.json", "results.jsonl"].map((name) => stat(join(path, name)).catch(() => null));
+    const marks = [runFiles.batch, runFiles.results].map((name) => stat(join(path, name)).catch(() => null));
     if ((await Promise.all(marks)).every((mark) => mark?.isFile() !== true))
       throw new BrigError(`${JSON.stringify(path)} has neither batch.json nor results.jsonl`, {
         code: "usage.invalid",
@@ -63,7 +65,7 @@ const batchSchema = z.looseObject({
 
 /** Reads `batch.json`. What it does not say is null or empty. */
 function readRunHeader(folder: string): RunHeader {
-  const bytes = new RunFiles(folder).bytes(["batch.json"], { maxBytes: MAX_BATCH_BYTES });
+  const bytes = new RunFiles(folder).bytes([runFiles.batch], { maxBytes: MAX_BATCH_BYTES });
   const value = bytes instanceof Buffer ? parseJson(bytes.toString("utf8")) : {};
   const { settings, tasks, brigVersion } = batchSchema.safeParse(value).data ?? {};
   const attempts = settings?.attempts;
@@ -125,7 +127,7 @@ export class ResultIndex {
   #isSkipping = false;
 
   constructor(folder: string) {
-    this.#file = join(folder, "results.jsonl");
+    this.#file = join(folder, runFiles.results);
   }
 
   get generation(): number {
@@ -180,7 +182,7 @@ export class ResultIndex {
       file = openSync(this.#file, FLAGS);
       const buffer = Buffer.alloc(indexed.length);
       const bytesRead = readSync(file, buffer, 0, indexed.length, indexed.offset);
-      return resultOf(buffer.toString("utf8", 0, bytesRead));
+      return parseResult(buffer.toString("utf8", 0, bytesRead));
     } catch {
       return null;
     } finally {
@@ -229,7 +231,7 @@ export class ResultIndex {
 
   #takeLine(text: string, offset: number, length: number): void {
     if (text.trim() === "") return;
-    const result = resultOf(text);
+    const result = parseResult(text);
     if (result === null || this.#rows.length >= MAX_ROWS) {
       this.#unreadableLines++;
       return;
@@ -252,16 +254,8 @@ export class ResultIndex {
   }
 }
 
-function resultOf(line: string): AttemptResult | null {
-  const parsed = attemptResultSchema.safeParse(parseJson(line));
-  return parsed.success ? parsed.data : null;
-}
-
-const FULL_REWARD = 1;
-
 export function attemptRow(result: AttemptResult): AttemptRow {
-  const { usage, durations, agent } = result;
-  const findings = result.steps.map(({ verification }) => verification?.findings.length ?? 0);
+  const { usage, agent } = result;
   return {
     task: shownLine(result.task),
     attempt: result.attempt,
@@ -273,14 +267,10 @@ export function attemptRow(result: AttemptResult): AttemptRow {
     passKind: passKindOf(result),
     startedAt: result.startedAt,
     wallMs: Math.max(0, Date.parse(result.endedAt) - Date.parse(result.startedAt)),
-    agentMs: durations.agentMs,
     inputTokens: usage.inputTokens,
     outputTokens: usage.outputTokens,
     costUsd: usage.costUsd,
-    turns: usage.turns,
     toolCalls: usage.toolCalls,
-    earlierTries: result.tries.length,
-    findings: findings.reduce((sum, count) => sum + count, 0),
   };
 }
 
@@ -288,7 +278,7 @@ export function attemptRow(result: AttemptResult): AttemptRow {
 function causeOf({ status, reward, failure, steps }: AttemptResult): string | null {
   if (status === "cancelled") return "cancelled";
   if (failure !== null) return failure.class;
-  if (status === "scored" && reward !== null && reward >= FULL_REWARD) return null;
+  if (passes({ status, reward })) return null;
   const verifiers = steps.flatMap(({ verification }) =>
     verification === null || verification.verifier === "scored" ? [] : [verification.verifier],
   );

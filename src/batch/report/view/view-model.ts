@@ -1,4 +1,5 @@
 import type { PassKind } from "../../runs/results/attempt-outcome.js";
+import type { AttemptResult } from "../../runs/results/attempt-result.js";
 
 /** What the page in the browser is given. Every text in it is already free of control sequences. */
 
@@ -20,15 +21,13 @@ export interface RunHeader {
   tags: Readonly<Record<string, readonly string[]>>;
 }
 
-type AttemptStatus = "scored" | "unscored" | "infrastructure" | "cancelled";
-
 /** What the table and the charts need of an attempt. */
 export interface AttemptRow {
   task: string;
   attempt: number;
   agent: string;
   model: string | null;
-  status: AttemptStatus;
+  status: AttemptResult["status"];
   reward: number | null;
   /** Why there is no full reward; null if there is. */
   cause: string | null;
@@ -36,15 +35,10 @@ export interface AttemptRow {
   passKind: PassKind | null;
   startedAt: string;
   wallMs: number;
-  agentMs: number | null;
   inputTokens: number;
   outputTokens: number;
   costUsd: number | null;
-  turns: number;
   toolCalls: number;
-  /** How many times the infrastructure ended it before. */
-  earlierTries: number;
-  findings: number;
 }
 
 /** What has changed since the last time that a page asked. */
@@ -96,28 +90,14 @@ export interface AttemptStep {
   ending: string;
   message: ShownText | null;
   rewards: readonly Fact[];
-  verification: {
-    mode: string;
-    verifier: string;
-    message: ShownText | null;
-    exitCode: number | null;
-    tests: readonly { name: string; status: "passed" | "failed" | "skipped" | "error" }[] | null;
-    omittedTests: number;
-    /** What was found and neutralised. */
-    findings: readonly string[];
-    /** What was only found. */
-    notes: readonly string[];
-    confirmation: ShownConfirmation | null;
-  } | null;
+  verification: ShownVerification | null;
 }
 
-/** What a pass in the agent's container rests on. */
-export interface ShownConfirmation {
-  outcome: "clean" | "outside" | "unknown";
-  paths: readonly string[];
-  isSmallest: boolean;
-  gradings: number;
-  message: string | null;
+/** Its findings are those that were neutralised. */
+interface ShownVerification
+  extends Omit<NonNullable<AttemptResult["steps"][number]["verification"]>, "message"> {
+  message: ShownText | null;
+  omittedTests: number;
 }
 
 export interface AttemptFailureView {

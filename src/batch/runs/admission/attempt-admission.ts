@@ -7,14 +7,13 @@ import type { ContainerLimits } from "../attempt/attempt.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import {
   Admission,
-  type AdmissionRules,
   measureMachine,
   type Need,
   requireRoom,
   type Shortage,
   standardRules,
 } from "./admission.js";
-import { EngineGate, type EngineGateLimits, type EnginePause } from "./engine-gate.js";
+import { EngineGate, type EngineGateLimits } from "./engine-gate.js";
 
 /** Decides when the attempts of a run may start. */
 export interface AttemptAdmission {
@@ -46,7 +45,8 @@ export interface AttemptAdmissionOptions {
 
 /** Admission by what the engine's machine has left, and by how the last attempts ended. */
 export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOptions): AttemptAdmission {
-  const { maxAtOnce, clock, gateLimits, onWait } = options;
+  const { maxAtOnce, clock = systemClock, gateLimits: limits, onWait } = options;
+  const random = Math.random;
   let waitsFor: BatchWait["kind"] | null = null;
   const wait = (reason: BatchWait) => {
     waitsFor = reason.kind;
@@ -57,20 +57,22 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
     waitsFor = null;
     onWait(null);
   };
-  const gate = openEngineGate(engine, {
-    clock,
-    limits: gateLimits,
+  const gate = new EngineGate({
+    ...{ clock, random, limits },
+    // The engine answers this question each time anew.
+    probe: async () => void (await engine.health()),
     onPause: ({ cause: message, ...pause }) => wait({ kind: "engine", ...pause, message }),
     onResume: () => goOn("engine"),
   });
-  const models = openModelGate({
-    clock,
+  const models = new ModelGate({
+    ...{ clock, random },
     onPause: ({ cause: message, ...pause }) => wait({ kind: "model", ...pause, message }),
     onResume: () => goOn("model"),
   });
-  const admission = openAdmission(engine, {
-    maxAtOnce,
+  const admission = new Admission({
     clock,
+    rules: { ...standardRules, maxAtOnce },
+    measure: async () => await measureMachine(engine),
     onWait: (shortage) => {
       const reason = waitForRoom(shortage);
       if (reason !== null) wait(reason);
@@ -154,46 +156,6 @@ function needOfContainer(
     memoryBytes: (given.memoryMb ?? memoryMb ?? LEAST_MEMORY_MB) * MEBIBYTE,
     diskBytes: Math.min(storageMb ?? 0, MOST_DISK_MB) * MEBIBYTE,
   };
-}
-
-interface AdmissionSettings extends Partial<AdmissionRules> {
-  maxAtOnce: number;
-  clock?: Clock | undefined;
-  onWait?: ((shortage: Shortage) => void) | undefined;
-}
-
-/** Admission to the machine of this engine. */
-export function openAdmission(engine: Engine, settings: AdmissionSettings): Admission {
-  const { clock = systemClock, onWait, ...rules } = settings;
-  const measure = async () => await measureMachine(engine);
-  return new Admission({ measure, rules: { ...standardRules, ...rules }, clock, onWait });
-}
-
-interface GateSettings {
-  limits?: Partial<EngineGateLimits> | undefined;
-  clock?: Clock | undefined;
-  random?: (() => number) | undefined;
-  onPause?: ((pause: EnginePause) => void) | undefined;
-  onResume?: (() => void) | undefined;
-}
-
-/** A gate before this engine, which is probed with a question that it answers each time anew. */
-function openEngineGate(engine: Engine, settings: GateSettings = {}): EngineGate {
-  const { clock = systemClock, random = Math.random, ...rest } = settings;
-  const probe = async () => {
-    await engine.health();
-  };
-  return new EngineGate({ ...rest, clock, random, probe });
-}
-
-/** A gate before a model's endpoint. */
-function openModelGate(settings: {
-  clock?: Clock | undefined;
-  onPause: (pause: ModelPause) => void;
-  onResume: () => void;
-}): ModelGate {
-  const { clock = systemClock, ...rest } = settings;
-  return new ModelGate({ ...rest, clock, random: Math.random });
 }
 
 export interface ModelGateOptions {

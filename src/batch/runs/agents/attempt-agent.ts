@@ -48,3 +48,16 @@ export const noUsage: Readonly<AttemptUsage> = {
   turns: 0,
   toolCalls: 0,
 };
+
+/** Adds up the usage of several agents. The cost is unknown if that of any is. */
+export function usageTogether(one: AttemptUsage, other: AttemptUsage): AttemptUsage {
+  const cost = one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd;
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    cachedInputTokens: one.cachedInputTokens + other.cachedInputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    costUsd: cost,
+    turns: one.turns + other.turns,
+    toolCalls: one.toolCalls + other.toolCalls,
+  };
+}

@@ -131,19 +131,13 @@ async function runProgram(
     ...options
   }: { cwd: string; env: Readonly<Record<string, string>>; signal: AbortSignal; log: BoundedLog },
 ) {
-  let written = Promise.resolve();
-  const write = (chunk: Uint8Array) => {
-    const copy = Buffer.from(chunk);
-    written = written.then(() => log.write(copy));
-    return written;
-  };
   const result = await sandbox.exec(argv, {
     ...options,
     maxOutputBytes: LAST_WORDS_BYTES,
-    onStdout: write,
-    onStderr: write,
+    onStdout: log.write,
+    onStderr: log.write,
   });
-  await written;
+  await log.written();
   return result;
 }
 
@@ -154,6 +148,7 @@ export class BoundedLog implements AsyncDisposable {
   readonly #file: FileHandle;
   #leftBytes: number;
   #omittedBytes = 0;
+  #written = Promise.resolve();
 
   private constructor(file: FileHandle, maxBytes: number) {
     this.#file = file;
@@ -164,8 +159,18 @@ export class BoundedLog implements AsyncDisposable {
     return new BoundedLog(await open(path, "w", 0o600), maxBytes);
   }
 
-  /** One call at a time. */
-  async write(chunk: Uint8Array): Promise<void> {
+  /** Writes in the order of the calls. */
+  readonly write = (chunk: Uint8Array): Promise<void> => {
+    this.#written = this.#written.then(() => this.#append(chunk));
+    return this.#written;
+  };
+
+  /** Error: that of the first call of `write` that failed. */
+  async written(): Promise<void> {
+    await this.#written;
+  }
+
+  async #append(chunk: Uint8Array): Promise<void> {
     const kept = chunk.subarray(0, this.#leftBytes);
     this.#leftBytes -= kept.length;
     this.#omittedBytes += chunk.length - kept.length;
@@ -173,6 +178,7 @@ export class BoundedLog implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#written.catch(() => undefined);
     if (this.#omittedBytes > 0)
       await this.#file.appendFile(`\n[${this.#omittedBytes} more bytes were left out]\n`);
     await this.#file.close();

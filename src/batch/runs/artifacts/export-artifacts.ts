@@ -3,9 +3,10 @@ import { mkdir, open, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { Readable } from "node:stream";
 import { errnoOf } from "../../../lib/errno.js";
-import type { ContainerChange, Engine, ReceivedEntry } from "../../../sandbox/index.js";
+import type { ContainerChange, ReceivedEntry } from "../../../sandbox/index.js";
 import { readTar } from "../../../sandbox/index.js";
 import type { TaskArtifact } from "../../tasks/task.js";
+import type { ReadableContainer } from "../place/image-files.js";
 import type { EmptyDirectory } from "../place/upload-directory.js";
 import {
   ARTIFACTS_FOLDER,
@@ -32,12 +33,6 @@ const defaultExportLimits: ExportLimits = {
 const MAX_FINDINGS = 100;
 const MAX_DELETED = 100_000;
 
-/** A container in which nothing runs. */
-interface StoppedContainer {
-  engine: Pick<Engine, "readArchive">;
-  containerId: string;
-}
-
 export interface ExportRequest {
   artifacts: readonly TaskArtifact[];
   /** Changes in the container, at least those of all artifacts. */
@@ -58,7 +53,7 @@ export interface ExportRequest {
  * those of the host's file system.
  */
 export async function exportArtifacts(
-  container: StoppedContainer,
+  container: ReadableContainer,
   request: ExportRequest,
 ): Promise<ArtifactManifest> {
   const { folder, limits = defaultExportLimits } = request;
@@ -89,7 +84,7 @@ export async function exportArtifacts(
 }
 
 async function exportOne(
-  { engine, containerId }: StoppedContainer,
+  { engine, containerId }: ReadableContainer,
   artifact: DeclaredArtifact,
   { found, signal }: { found: ExportedTree; signal?: AbortSignal | undefined },
 ): Promise<void> {

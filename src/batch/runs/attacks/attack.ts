@@ -17,4 +17,12 @@ export interface Attack {
   readonly claims: readonly string[];
 }
 
+/** Attacks with what they have in common. What one of them says itself counts. */
+export function attacksWith<Common extends Partial<Attack>>(
+  common: Common,
+  attacks: readonly (Omit<Attack, keyof Common> & Partial<Attack>)[],
+): Attack[] {
+  return attacks.map((attack) => ({ ...common, ...attack }) as Attack);
+}
+
 export const NOT_POSSIBLE = 77;

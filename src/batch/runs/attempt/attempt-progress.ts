@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import type { Sandbox } from "../../../sandbox/index.js";
 import type { TaskStep } from "../../tasks/task.js";
-import { type AttemptAgent, noUsage } from "../agents/attempt-agent.js";
+import { type AttemptAgent, noUsage, usageTogether } from "../agents/attempt-agent.js";
 import { gradeOf } from "../grading/rewards.js";
 import { TEST_OUTPUT } from "../grading/run-tests.js";
 import type { Verification } from "../grading/verification.js";
@@ -167,18 +167,6 @@ export class AttemptProgress {
       steps.every(({ verifier }) => verifier.mode === "separate");
     return isKept ? "unscored" : "infrastructure";
   }
-}
-
-function usageTogether(one: AttemptUsage, other: AttemptUsage): AttemptUsage {
-  const cost = one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd;
-  return {
-    inputTokens: one.inputTokens + other.inputTokens,
-    cachedInputTokens: one.cachedInputTokens + other.cachedInputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    costUsd: cost,
-    turns: one.turns + other.turns,
-    toolCalls: one.toolCalls + other.toolCalls,
-  };
 }
 
 type UsedResources = Pick<AttemptResult["resources"], "peakMemoryBytes" | "cpuMs" | "throttledMs">;

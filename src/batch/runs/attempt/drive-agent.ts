@@ -67,12 +67,7 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   if (storageMb !== null) {
     const limitBytes = storageMb * MEBIBYTE;
     const onExceeded = (written: number) => full.abort(diskIsFull(written, limitBytes));
-    void watchDisk(attempt.engine, {
-      sandbox,
-      limitBytes,
-      onExceeded,
-      signal: ended.signal,
-    });
+    void watchDisk(attempt.engine, { sandbox, limitBytes, onExceeded, signal: ended.signal });
   }
   try {
     const running = agent.run({
@@ -97,8 +92,8 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   } catch (error) {
     signal?.throwIfAborted();
     const time = await limit.end();
-    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, timedOut(null)), time };
-    const outcome = limit.isOver ? timedOut(null) : await agentsFault(attempt, { error, place });
+    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, endedBy("timed-out", null)), time };
+    const outcome = limit.isOver ? endedBy("timed-out", null) : await agentsFault(attempt, { error, place });
     if (outcome === null) throw error;
     return { outcome, time };
   } finally {
@@ -112,16 +107,16 @@ function agentTimeout({ limits }: Pick<Attempt, "limits">, step: TaskStep): numb
   return step.agent.timeoutSec === null ? null : step.agent.timeoutSec * (limits.timeoutMultiplier ?? 1);
 }
 
-async function leftBehind(aborted: AbortSignal, ended: AbortSignal): Promise<AgentOutcome> {
+async function leftBehind(aborted: AbortSignal, ended: AbortSignal): Promise<AgentRun["outcome"]> {
   await new Promise<void>((resolve) => {
     if (aborted.aborted) resolve();
     aborted.addEventListener("abort", () => resolve(), { once: true, signal: ended });
   });
   await pause(ENDING_MARGIN_MS, ended);
-  return timedOut("the agent did not end when its time was over");
+  return endedBy("timed-out", "the agent did not end when its time was over");
 }
 
-function outOfDisk({ reason }: AbortSignal, outcome: AgentOutcome): AgentRun["outcome"] {
+function outOfDisk({ reason }: AbortSignal, outcome: AgentRun["outcome"]): AgentRun["outcome"] {
   return { ...outcome, ending: "out-of-disk", message: (reason as BrigError).message };
 }
 
@@ -129,10 +124,6 @@ function diskIsFull(writtenBytes: number, limitBytes: number): BrigError {
   return new BrigError(describeExceeded("the agent's", { writtenBytes, limitBytes }), {
     code: "turn.timed-out",
   });
-}
-
-function timedOut(message: string | null): AgentOutcome {
-  return { ending: "timed-out", message, usage: noUsage, files: {} };
 }
 
 /** Outcome for an error that an agent can cause by itself, which is no failure of the infrastructure. Null for any other. */
@@ -149,7 +140,7 @@ async function agentsFault(
   return cause?.kind === "own-doing" ? endedBy("failed", cause.message) : null;
 }
 
-function endedBy(ending: AgentRun["outcome"]["ending"], message: string): AgentRun["outcome"] {
+function endedBy(ending: AgentRun["outcome"]["ending"], message: string | null): AgentRun["outcome"] {
   return { ending, message, usage: noUsage, files: {} };
 }
 

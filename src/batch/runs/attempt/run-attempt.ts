@@ -17,7 +17,7 @@ import { exportArtifacts } from "../artifacts/export-artifacts.js";
 import { CHANGES_FILE, writeChanges } from "../changes.js";
 import { changesBelow } from "../changes-below.js";
 import { infrastructureFailure, ungradable } from "../evidence.js";
-import { stepFolder } from "../grading/run-tests.js";
+import { stepFolder, timeForTests } from "../grading/run-tests.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
@@ -25,7 +25,6 @@ import type { ReadyImage } from "../images/task-images.js";
 import { runningPrograms } from "../place/running-programs.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import { type EmptyDirectory, stillEmpty, untouched } from "../place/upload-directory.js";
-import { type TimeAllowed, timeAllowed } from "../processors.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { AGENT_PROOF, writeProof } from "../write-proof.js";
 import { AttemptContainer, openAgentContainer } from "./agent-container.js";
@@ -180,7 +179,7 @@ async function runStep(
   enter(attempt, progress, "verify");
   if (step.verifier.mode === "separate" && step === task.steps.at(-1)) container.closeEarly();
   const beganAt = performance.now();
-  const request = { task, step, folder, allowed: timeForTests(attempt, step) };
+  const request = { task, step, folder, allowed: timeForTests(step, attempt.limits) };
   const verification: Verification =
     step.verifier.mode === "separate"
       ? await verifySeparately(place, { ...request, imageId: verifierImage, manifest })
@@ -229,12 +228,6 @@ function enter({ onStage }: Attempt, progress: AttemptProgress, ...at: Parameter
 
 function placeOf({ engine, environment, runtime, limits, signal }: Attempt): TaskPlace {
   return { engine, environment, runtime, limits, signal };
-}
-
-function timeForTests({ limits }: Attempt, { verifier }: TaskStep): TimeAllowed {
-  const { timeoutMultiplier = 1, timeoutExtension } = limits;
-  const { timeoutSec } = verifier;
-  return timeAllowed(timeoutSec === null ? null : timeoutSec * timeoutMultiplier, timeoutExtension);
 }
 
 function meets({ rewards }: Verification, { minRewards }: TaskStep): boolean {

@@ -58,12 +58,16 @@ export async function runSchedule(
   const interrupt = () => schedule.stop({ kind: "interrupted" });
   const announce = () => schedule.announceStop();
   using time = new TimeLimit(options.limits.maxTimeMs ?? null);
-  using listeners = new Listeners();
-  listeners.add(options.drain, interrupt);
-  listeners.add(options.signal, interrupt);
-  listeners.add(options.signal, announce);
-  listeners.add(time.signal, () => schedule.stop({ kind: "limit", limit: "time" }));
-  return await schedule.toEnd();
+  const over = new AbortController();
+  const onAbort = (signal: AbortSignal, listener: () => void) => {
+    if (signal.aborted) listener();
+    else signal.addEventListener("abort", listener, { once: true, signal: over.signal });
+  };
+  onAbort(options.drain, interrupt);
+  onAbort(options.signal, interrupt);
+  onAbort(options.signal, announce);
+  onAbort(time.signal, () => schedule.stop({ kind: "limit", limit: "time" }));
+  return await schedule.toEnd().finally(() => over.abort());
 }
 
 const freeAdmission: AttemptAdmission = { enter: async () => ({ ended: () => undefined }) };
@@ -230,20 +234,6 @@ class Schedule {
     if (this.#delayed.length === 0 || this.#running.size >= this.#options.concurrency) return undefined;
     const next = Math.min(...this.#delayed.map(({ dueAt }) => dueAt));
     return setTimeout(() => this.#wake(), Math.max(0, Math.ceil(next - performance.now())));
-  }
-}
-
-/** Listens to signals until it is disposed of. A signal that is aborted already calls back at once. */
-class Listeners implements Disposable {
-  readonly #over = new AbortController();
-
-  add(signal: AbortSignal, listener: () => void): void {
-    if (signal.aborted) listener();
-    else signal.addEventListener("abort", listener, { once: true, signal: this.#over.signal });
-  }
-
-  [Symbol.dispose](): void {
-    this.#over.abort();
   }
 }
 

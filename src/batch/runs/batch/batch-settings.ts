@@ -72,12 +72,18 @@ export interface SettingDifference {
 
 /** The settings that differ, each under the path of its field. */
 export function settingDifferences(before: BatchSettings, after: BatchSettings): SettingDifference[] {
-  const [old, current] = [fieldsOf(before), fieldsOf(after)];
-  const fields = [...new Set([...old.keys(), ...current.keys()])];
-  return fields
+  return fieldDifferences(fieldsOf(before), fieldsOf(after));
+}
+
+/** The fields that differ, of two lists of fields with their texts. */
+export function fieldDifferences(before: FieldTexts, after: FieldTexts): SettingDifference[] {
+  const [old, current] = [new Map(before), new Map(after)];
+  return [...new Set([...old.keys(), ...current.keys()])]
     .map((field) => ({ field, before: old.get(field) ?? null, after: current.get(field) ?? null }))
     .filter((difference) => difference.before !== difference.after);
 }
+
+type FieldTexts = readonly (readonly [field: string, text: string])[];
 
 /** The tasks that are missing in one of them, or have changed: then by the parts that have. */
 export function taskDifferences(before: BatchFile["tasks"], after: BatchFile["tasks"]): SettingDifference[] {
@@ -107,23 +113,17 @@ function tasksByName(tasks: readonly RunTask[]): Map<string, RunTask> {
 }
 
 function changedParts(before: RunTask, after: RunTask): SettingDifference[] {
-  return [...new Set([...Object.keys(before.parts), ...Object.keys(after.parts)])]
-    .map((part) => ({
-      field: `tasks.${after.name}.${part}`,
-      before: before.parts[part] ?? null,
-      after: after.parts[part] ?? null,
-    }))
-    .filter((part) => part.before !== part.after);
+  const partsOf = ({ parts }: RunTask) =>
+    Object.entries(parts).map(([part, checksum]) => [`tasks.${after.name}.${part}`, checksum] as const);
+  return fieldDifferences(partsOf(before), partsOf(after));
 }
 
-function fieldsOf(settings: object, path = ""): Map<string, string> {
-  return new Map(
-    Object.entries(settings).flatMap(([name, value]: [string, unknown]): [string, string][] => {
-      const field = path === "" ? name : `${path}.${name}`;
-      if (value === null || value === undefined) return [];
-      return typeof value === "object" ? [...fieldsOf(value, field)] : [[field, String(value)]];
-    }),
-  );
+function fieldsOf(settings: object, path = ""): [string, string][] {
+  return Object.entries(settings).flatMap(([name, value]: [string, unknown]): [string, string][] => {
+    const field = path === "" ? name : `${path}.${name}`;
+    if (value === null || value === undefined) return [];
+    return typeof value === "object" ? fieldsOf(value, field) : [[field, String(value)]];
+  });
 }
 
 /** Error: `usage.invalid` for tasks such as `a/b` and `a__b`, which would share a folder. */

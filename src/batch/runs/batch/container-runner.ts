@@ -44,7 +44,7 @@ export function containerGrader(
   return async ({ task, folder, tries, signal, onStage }) => {
     const place = { engine, environment, runtime, limits, signal };
     onStage("verify");
-    const result = await gradeAgain(folder, { task, images, place, limits, tries, isOneOfMany: true });
+    const result = await gradeAgain(folder, { task, images, place, tries, isOneOfMany: true });
     // A cancelled grading writes no result, so that the kept work can still be graded.
     if (result.status !== "cancelled") await writeResult(folder, result);
     return result;

@@ -22,7 +22,7 @@ import {
   workOfNextTry,
 } from "./batch-settings.js";
 import { RunStore } from "./run-store.js";
-import { tagsOf } from "./select-tasks.js";
+import { taskInFile } from "./select-tasks.js";
 
 /** One try at an attempt, as the batch hands it out. */
 export interface AttemptOrder extends AttemptSignals {
@@ -118,10 +118,7 @@ async function openRun(store: RunStore, { tasks, settings, resume, now }: BatchO
     brigVersion: readVersion(),
     createdAt: before?.createdAt ?? now().toISOString(),
     settings,
-    tasks: tasks.map((task) => {
-      const { name, checksum, parts, format } = task;
-      return { name, checksum, parts: { ...parts }, format, tags: tagsOf(task) };
-    }),
+    tasks: tasks.map(taskInFile),
   };
   if (before !== null) {
     const changed = changesOf(before, batch);

@@ -6,6 +6,7 @@ import { faultsError, faultText } from "../../tasks/notes.js";
 import { type FoundTasks, type ReadTasksOptions, readAll, sameNames } from "../../tasks/read-tasks.js";
 import type { Task } from "../../tasks/task.js";
 import { refuseUnsupported } from "../attempt/unsupported.js";
+import type { BatchFile } from "./batch-settings.js";
 
 export interface ReadSelectedOptions extends ReadTasksOptions {
   selection: TaskSelection;
@@ -78,6 +79,12 @@ export interface TaskSelection {
 /** The tags that a task gives itself. */
 export function tagsOf({ metadata: { tags } }: Pick<Task, "metadata">): string[] {
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string") : [];
+}
+
+/** What `batch.json` says of a task. */
+export function taskInFile(task: Task): BatchFile["tasks"][number] {
+  const { name, checksum, parts, format } = task;
+  return { name, checksum, parts: { ...parts }, format, tags: tagsOf(task) };
 }
 
 /**

@@ -2,10 +2,13 @@ import { join, posix } from "node:path";
 import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import { Gate } from "../../../lib/time/gate.js";
-import type { ContainerChange, Engine, Sandbox, StoppedSandboxFiles } from "../../../sandbox/index.js";
+import type { ContainerChange, Sandbox, StoppedSandboxFiles } from "../../../sandbox/index.js";
 import { containerOf, stopSandbox } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
+import { isBelow, topmost } from "../changes-below.js";
+import { unlessRefused } from "../place/file-refusal.js";
+import type { ReadableContainer } from "../place/image-files.js";
 import type { ImageUser } from "../place/image-user.js";
 import { makeDirectories } from "../place/make-directories.js";
 import { prepareEnvironment, prepareStep } from "../place/prepare-environment.js";
@@ -49,8 +52,7 @@ export interface PassToConfirm extends Omit<FreshGrading, "folder"> {
 
 /** Directories that belong to the work itself: the working directory, and the artifacts that lie elsewhere. */
 export function workRoots(step: FreshGrading["step"], cwd: string): string[] {
-  const all = [...new Set([cwd, ...artifactSources(step.artifacts, cwd)])];
-  return all.filter((path) => !all.some((other) => other !== path && path.startsWith(`${other}/`)));
+  return topmost([cwd, ...artifactSources(step.artifacts, cwd)]);
 }
 
 export function notConfirmed(message: string): Confirmation {
@@ -188,17 +190,11 @@ export async function smallestSet<Item>(
 /** Engines answer a few requests at a time sooner than one after the other. */
 const WIDTH = 8;
 
-/** The container that the changes were made in. */
-interface ChangedContainer {
-  engine: Pick<Engine, "readArchive">;
-  containerId: string;
-}
-
 /** Makes these changes of a stopped container in another one, in which nothing of an agent runs. Errors: the engine's. */
 async function placeChanges(
   sandbox: Sandbox,
   changes: readonly ContainerChange[],
-  { from, signal }: { from: ChangedContainer; signal?: AbortSignal | undefined },
+  { from, signal }: { from: ReadableContainer; signal?: AbortSignal | undefined },
 ): Promise<void> {
   const gate = new Gate();
   const place = (change: ContainerChange) =>
@@ -213,7 +209,7 @@ async function placeChanges(
 async function placeChange(
   sandbox: Sandbox,
   { path, kind }: ContainerChange,
-  { from, signal }: { from: ChangedContainer; signal?: AbortSignal | undefined },
+  { from, signal }: { from: ReadableContainer; signal?: AbortSignal | undefined },
 ): Promise<void> {
   const { engine, containerId } = containerOf(sandbox);
   // A path that tests have removed since then is treated as if it had never existed.
@@ -227,11 +223,7 @@ async function placeChange(
 }
 
 async function remove({ files }: Sandbox, path: string): Promise<void> {
-  try {
-    await files.remove(path, { recursive: true, force: true });
-  } catch (error) {
-    if (!isBrigError(error) || !error.code.startsWith("file.")) throw error;
-  }
+  await unlessRefused(files.remove(path, { recursive: true, force: true }));
 }
 
 /** Changes that are tried together. */
@@ -298,10 +290,6 @@ function groupedAt(changes: readonly ContainerChange[], depth: number): ChangeGr
 function isInOneOf(path: string, directories: ReadonlySet<string>): boolean {
   for (let at = posix.dirname(path); at !== "/"; at = posix.dirname(at)) if (directories.has(at)) return true;
   return false;
-}
-
-function isBelow(path: string, directory: string): boolean {
-  return path.startsWith(directory === "/" ? "/" : `${directory}/`);
 }
 
 interface FreshGrading {

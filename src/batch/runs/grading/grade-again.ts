@@ -3,22 +3,19 @@ import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { readManifest } from "../artifacts/artifact-manifest.js";
-import type { AttemptLimits } from "../attempt/attempt.js";
 import { infrastructureFailure, ungradable } from "../evidence.js";
 import type { TaskImages } from "../images/task-images.js";
 import type { TaskPlace } from "../place/task-sandbox.js";
-import { timeAllowed } from "../processors.js";
 import { type AttemptResult, attemptResultSchema } from "../results/attempt-result.js";
 import { RESULT_FILE } from "../results/run-files.js";
 import { gradeOf } from "./rewards.js";
-import { stepFolder } from "./run-tests.js";
+import { stepFolder, timeForTests } from "./run-tests.js";
 import { verifySeparately } from "./verify-separately.js";
 
 export interface GradeAgainOptions {
   task: Task;
   images: TaskImages;
   place: TaskPlace;
-  limits?: Pick<AttemptLimits, "timeoutMultiplier" | "timeoutExtension"> | undefined;
   /** Tries to write into the result. Default: those that it has. */
   tries?: AttemptResult["tries"] | undefined;
   /** Whether others are graded beside it, which an error must not end. Default: false. */
@@ -83,7 +80,7 @@ async function gradeSteps(
 
 async function gradeStep(
   folder: string,
-  { task, images, place, limits = {}, step }: GradeAgainOptions & { step: TaskStep },
+  { task, images, place, step }: GradeAgainOptions & { step: TaskStep },
 ) {
   if (step.verifier.mode !== "separate") throw notGradable(folder, "its tests run in the agent's container");
   const own = stepFolder(folder, { task, step });
@@ -91,12 +88,8 @@ async function gradeStep(
   if (manifest === null) throw notGradable(folder, "its artifacts were not kept");
   const environment = step.verifier.environment ?? task.environment;
   using image = await images.ready(environment.image, { task: task.name, signal: place.signal });
-  const { timeoutSec } = step.verifier;
-  const { timeoutMultiplier = 1, timeoutExtension } = limits;
-  return await verifySeparately(place, {
-    ...{ task, step, imageId: image.id, manifest, folder: own },
-    allowed: timeAllowed(timeoutSec === null ? null : timeoutSec * timeoutMultiplier, timeoutExtension),
-  });
+  const allowed = timeForTests(step, place.limits);
+  return await verifySeparately(place, { task, step, imageId: image.id, manifest, folder: own, allowed });
 }
 
 function notGradable(folder: string, reason: string): BrigError {

@@ -3,9 +3,10 @@ import { mkdir, rm } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { isBrigError } from "../../../errors.js";
-import type { Engine, Sandbox } from "../../../sandbox/index.js";
+import type { Sandbox } from "../../../sandbox/index.js";
 import { containerOf } from "../../../sandbox/index.js";
+import { unlessRefused } from "../place/file-refusal.js";
+import type { ReadableContainer } from "../place/image-files.js";
 
 /** An amount that a host can spare for a while. */
 const MAX_BYTES = 2 * 1024 ** 3;
@@ -42,7 +43,7 @@ export class KeptWork implements AsyncDisposable {
 
   /** Null if it is too large. Errors: the engine's, and those of the host's files. */
   static async keep(
-    { engine, containerId }: { engine: Pick<Engine, "readArchive">; containerId: string },
+    { engine, containerId }: ReadableContainer,
     { roots, folder, signal, maxBytes = MAX_BYTES }: KeepOptions,
   ): Promise<KeptWork | null> {
     await mkdir(folder, { mode: 0o700 });
@@ -90,10 +91,7 @@ export class KeptWork implements AsyncDisposable {
 
 /** A directory is emptied rather than removed, because it may be a volume. */
 async function clear({ files }: Sandbox, path: string): Promise<void> {
-  const entries = await files.list(path).catch((error: unknown) => {
-    if (isBrigError(error) && error.code.startsWith("file.")) return null;
-    throw error;
-  });
+  const entries = await unlessRefused(files.list(path));
   if (entries === null) return await files.remove(path, { recursive: true, force: true });
   for (const { name } of entries)
     await files.remove(posix.join(path, name), { recursive: true, force: true });

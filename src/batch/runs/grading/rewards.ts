@@ -1,7 +1,8 @@
 import { buffer } from "node:stream/consumers";
-import type { Engine, ReceivedEntry } from "../../../sandbox/index.js";
-import { readTar } from "../../../sandbox/index.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
+import type { ReceivedEntry } from "../../../sandbox/index.js";
 import type { Task } from "../../tasks/task.js";
+import { ofFirstEntry, type ReadableContainer } from "../place/image-files.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import type { Verification } from "./verification.js";
 
@@ -28,11 +29,11 @@ type FoundFile = { kind: "missing" } | { kind: "refused"; reason: string } | { k
  * another user wrote, or that was not written while the verifier ran, is a sign of tampering.
  */
 export async function readRewardFiles(
-  { engine, containerId }: { engine: Pick<Engine, "readArchive">; containerId: string },
+  container: ReadableContainer,
   origin: RewardOrigin,
 ): Promise<Pick<Verification, "rewards" | "verifier" | "message">> {
-  const json = await readRewardFile(engine, containerId, { name: "reward.json", origin });
-  const text = await readRewardFile(engine, containerId, { name: "reward.txt", origin });
+  const json = await readRewardFile(container, { name: "reward.json", origin });
+  const text = await readRewardFile(container, { name: "reward.txt", origin });
   for (const found of [json, text])
     if (found.kind === "refused") return { rewards: null, verifier: "tampered", message: found.reason };
   return parsed({
@@ -60,18 +61,16 @@ function parsed(texts: RewardTexts): Pick<Verification, "rewards" | "verifier" |
 }
 
 async function readRewardFile(
-  engine: Pick<Engine, "readArchive">,
-  containerId: string,
+  { engine, containerId }: ReadableContainer,
   { name, origin }: { name: string; origin: RewardOrigin },
 ): Promise<FoundFile> {
   const archive = await engine.readArchive(containerId, `${VERIFIER_LOGS}/${name}`);
-  if (archive === null) return { kind: "missing" };
-  for await (const entry of readTar(archive)) {
+  const found = await ofFirstEntry(archive, async (entry): Promise<FoundFile> => {
     const reason = whyRefused(entry, origin);
     if (reason !== null) return { kind: "refused", reason: `${name} ${reason}` };
     return { kind: "read", text: (await buffer(entry.content)).toString("utf8") };
-  }
-  return { kind: "missing" };
+  });
+  return found ?? { kind: "missing" };
 }
 
 function whyRefused(
@@ -119,7 +118,7 @@ export function mainReward(rewards: Readonly<Record<string, number>>): number | 
 }
 
 function parseObject(json: string): ParsedRewards {
-  const value = parsedJson(json);
+  const value = parseJson(json);
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return { kind: "invalid", reason: "reward.json is not a JSON object" };
   const twice = repeatedKey(json);
@@ -154,14 +153,6 @@ function repeatedKey(json: string): string | null {
     }
   }
   return null;
-}
-
-function parsedJson(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 const decimal = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$/;

@@ -6,12 +6,14 @@ import type { Engine, Sandbox, SecondSandbox } from "../../../sandbox/index.js";
 import { openBeside } from "../../../sandbox/index.js";
 import type { Task, TaskCheck, TaskStep } from "../../tasks/task.js";
 import { BoundedLog } from "../agents/command-agent.js";
+import type { AttemptLimits } from "../attempt/attempt.js";
 import { type ExceededDisk, occupiedBytes, watchDisk } from "../attempt/disk-watch.js";
+import { unlessRefused } from "../place/file-refusal.js";
 import { type ImageUser, rootUser } from "../place/image-user.js";
 import { makeExactly } from "../place/make-directories.js";
 import { isSpoilt, spoiltScript } from "../place/prepare-environment.js";
 import { uploadDirectory } from "../place/upload-directory.js";
-import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors.js";
+import { ExtendedLimit, type TimeAllowed, type TimeTaken, timeAllowed } from "../processors.js";
 import { VERIFIER_LOGS } from "./rewards.js";
 
 const LOGS = "/logs";
@@ -72,10 +74,7 @@ export async function requireTests(
 ): Promise<void> {
   if (!areInImage(check)) return;
   const path = `${TESTS_DIRECTORY}/${check.script}`;
-  const found = await asRoot.files.stat(path).catch((error: unknown) => {
-    if (isBrigError(error) && error.code.startsWith("file.")) return null;
-    throw error;
-  });
+  const found = await unlessRefused(asRoot.files.stat(path));
   if (found?.type !== "file")
     throw new BrigError(`the image of the tests has no file ${path}`, {
       code: "usage.invalid",
@@ -104,14 +103,8 @@ export async function runTests(
   const isTimed = run.check.kind === "reward-files";
   const from = isTimed ? await containerTime(sandbox) : null;
   await using log = await BoundedLog.create(join(run.folder, TEST_OUTPUT));
-  let written = Promise.resolve();
-  const write = (chunk: Uint8Array) => {
-    const copy = Buffer.from(chunk);
-    written = written.then(() => log.write(copy));
-    return written;
-  };
-  const ended = await execWithin({ asRoot, asTests: sandbox }, { argv, run, write });
-  await written;
+  const ended = await execWithin({ asRoot, asTests: sandbox }, { argv, run, log });
+  await log.written();
   const period = from && { from, to: await containerTime(sandbox) };
   return { ...ended, period };
 }
@@ -119,7 +112,7 @@ export async function runTests(
 /** Root's own runner measures the time, since the other one is within reach of the tests. */
 async function execWithin(
   { asRoot, asTests }: Pick<TestContainer, "asRoot" | "asTests">,
-  { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
+  { argv, run, log }: { argv: string[]; run: TestRun; log: BoundedLog },
 ): Promise<Omit<TestsRun, "period">> {
   // The disk is measured before the clock of the tests starts: asking the engine may take seconds.
   using disk = await DiskLimit.start(asRoot, run);
@@ -139,8 +132,8 @@ async function execWithin(
       signal: either.signal,
       endsTree: true,
       maxOutputBytes: PARSED_OUTPUT_BYTES,
-      onStdout: write,
-      onStderr: write,
+      onStdout: log.write,
+      onStderr: log.write,
     });
     return { ...ended, exitCode, output, isOutputCut: truncated, time: await limit.end() };
   } catch (error) {
@@ -302,4 +295,13 @@ function isSame(one: ImageUser, other: ImageUser): boolean {
 /** Folder of a step. If there are several, each has its own below that of the attempt. */
 export function stepFolder(folder: string, { task, step }: { task: Task; step: TaskStep }): string {
   return task.steps.length === 1 ? folder : join(folder, "steps", String(task.steps.indexOf(step) + 1));
+}
+
+/** The time that the task gives the tests of a step, with what its run makes of it. */
+export function timeForTests(
+  { verifier: { timeoutSec } }: TaskStep,
+  limits: AttemptLimits = {},
+): TimeAllowed {
+  const { timeoutMultiplier = 1, timeoutExtension } = limits;
+  return timeAllowed(timeoutSec === null ? null : timeoutSec * timeoutMultiplier, timeoutExtension);
 }

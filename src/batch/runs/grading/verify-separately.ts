@@ -1,10 +1,9 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
 import { containerOf, stopSandbox, streamTar } from "../../../sandbox/index.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { ARTIFACTS_FOLDER, type ArtifactManifest } from "../artifacts/artifact-manifest.js";
+import { hostContent } from "../place/host-entry.js";
 import { makeDirectories, standAs } from "../place/make-directories.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import {
@@ -105,11 +104,6 @@ function* packed({ entries }: ArtifactManifest, root: string): Iterable<TarEntry
   for (const { path, kind, file, sizeBytes, mode, uid, gid, modifiedMs } of entries) {
     const header = { path: path.slice(1), mode, owner: { uid, gid }, modifiedAt: new Date(modifiedMs) };
     if (kind === "directory") yield { ...header, kind };
-    else yield { ...header, kind, sizeBytes, content: () => regularFile(join(root, file)) };
+    else yield { ...header, kind, sizeBytes, content: () => hostContent(join(root, file), sizeBytes) };
   }
-}
-
-async function* regularFile(path: string): AsyncGenerator<Uint8Array> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  yield* file.createReadStream();
 }

@@ -82,7 +82,10 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   for (const { reference } of bases)
     if (!found.has(reference)) found.set(reference, await options.baseOf(reference));
   const renamed = replaceBases(text, bases, (reference) => found.get(reference)?.reference ?? reference);
-  const readable = await inWordsOf(engine, renamed, { usesBuildKit: buildKitFeatures.length > 0 });
+  const readable =
+    buildKitFeatures.length > 0
+      ? await forBuildKitOf(engine, renamed, entries)
+      : { text: renamed, files: new Map<string, never>() };
   const replaced = new Map<string, Buffer>(
     readable.text === text ? [] : [[dockerfile, Buffer.from(readable.text)]],
   );
@@ -107,15 +110,18 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   };
 }
 
-/** The Dockerfile as the engine's own builder reads it. */
-async function inWordsOf(
+/** The Dockerfile as the engine's own BuildKit reads it. */
+async function forBuildKitOf(
   engine: BuildingEngine,
   dockerfile: string,
-  { usesBuildKit }: { usesBuildKit: boolean },
+  context: readonly ContextEntry[],
 ): Promise<OlderDockerfile> {
-  if (!usesBuildKit) return { text: dockerfile, files: new Map() };
   const text = withoutSyntax(dockerfile);
-  return (await isOlderBuilder(engine)) ? forOlderBuilders(text) : { text, files: new Map() };
+  if (!(await isOlderBuilder(engine))) return { text, files: new Map() };
+  return forOlderBuilders(
+    text,
+    context.map(({ path }) => path),
+  );
 }
 
 /** The images outside of its Dockerfile that it is built from. */

@@ -1,8 +1,7 @@
-import { buffer } from "node:stream/consumers";
 import { BrigError } from "../../../errors.js";
-import type { Engine, ImageSummary } from "../../../sandbox/index.js";
-import { readTar } from "../../../sandbox/index.js";
-import { neverStarted, type RecordedPlace } from "./never-started.js";
+import type { ImageSummary } from "../../../sandbox/index.js";
+import { ImageFiles, textOfArchive } from "./image-files.js";
+import type { RecordedPlace } from "./never-started.js";
 
 export interface ImageUser {
   uid: number;
@@ -11,8 +10,6 @@ export interface ImageUser {
 }
 
 export const rootUser: ImageUser = { uid: 0, gid: 0, home: "/root" };
-
-const DATABASE_MAX_BYTES = 1024 * 1024;
 
 /**
  * The user that a task or its image names: `user` or `user:group`, each a name or a number. Error: `usage.invalid`
@@ -66,23 +63,9 @@ function homeOf(home: string | undefined): string {
   return home !== undefined && /^(?:\/[\w.-]+)+$/.test(home) && !home.includes("..") ? home : "/tmp";
 }
 
-/** Copied out of a container that is never started. */
 async function readDatabases(place: RecordedPlace, image: string): Promise<UserDatabases> {
-  const { engine } = place;
-  await using container = await neverStarted(place, image);
-  const [passwd, group] = await Promise.all([
-    readFileOf(engine, container.id, "/etc/passwd"),
-    readFileOf(engine, container.id, "/etc/group"),
-  ]);
+  await using files = new ImageFiles(place, image);
+  const text = async (path: string) => (await textOfArchive(await files.read(path))) ?? "";
+  const [passwd, group] = await Promise.all([text("/etc/passwd"), text("/etc/group")]);
   return { passwd, group };
-}
-
-async function readFileOf(engine: Engine, id: string, path: string): Promise<string> {
-  const archive = await engine.readArchive(id, path);
-  if (archive === null) return "";
-  for await (const { kind, sizeBytes, content } of readTar(archive)) {
-    if (kind !== "file" || sizeBytes > DATABASE_MAX_BYTES) return "";
-    return (await buffer(content)).toString("utf8");
-  }
-  return "";
 }

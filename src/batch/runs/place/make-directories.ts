@@ -1,7 +1,8 @@
 import { posix } from "node:path";
-import { type BrigError, isBrigError } from "../../../errors.js";
+import { isBrigError } from "../../../errors.js";
 import type { Sandbox, TarEntry } from "../../../sandbox/index.js";
 import { containerOf, planOf, streamTar } from "../../../sandbox/index.js";
+import { isRefusal, statOf, unlessRefused } from "./file-refusal.js";
 
 export interface NewDirectory {
   path: string;
@@ -53,8 +54,8 @@ export async function standAs(sandbox: Sandbox, directories: readonly NewDirecto
 }
 
 /** Whether a directory, and no link to one, has these rights. */
-async function standsAs({ files }: Sandbox, { path, mode, owner }: NewDirectory): Promise<boolean> {
-  const found = await unlessRefused(files.stat(path, { followSymlinks: false }));
+async function standsAs(sandbox: Sandbox, { path, mode, owner }: NewDirectory): Promise<boolean> {
+  const found = await statOf(sandbox, path);
   if (found?.type !== "directory") return false;
   return (found.mode & 0o7777) === mode && found.uid === owner.uid && found.gid === owner.gid;
 }
@@ -123,20 +124,6 @@ async function mkdirEach({ files }: Sandbox, directories: readonly NewDirectory[
 
 function parentAt(path: string): NewDirectory {
   return { path, mode: 0o755, owner: { uid: 0, gid: 0 } };
-}
-
-/** Null for what the kernel refuses. */
-async function unlessRefused<T>(operation: Promise<T>): Promise<T | null> {
-  try {
-    return await operation;
-  } catch (error) {
-    if (isRefusal(error)) return null;
-    throw error;
-  }
-}
-
-function isRefusal(error: unknown): error is BrigError {
-  return isBrigError(error) && error.code.startsWith("file.");
 }
 
 /** The path and those above it that neither exist nor are planned, the highest first. */

@@ -19,7 +19,7 @@ import {
   startSandbox,
 } from "../../../sandbox/index.js";
 import type { Task, TaskEnvironment, TaskNetwork, TaskStep } from "../../tasks/task.js";
-import type { ContainerLimits } from "../attempt/attempt.js";
+import type { AttemptLimits, ContainerLimits } from "../attempt/attempt.js";
 import { type ImageUser, imageUser } from "./image-user.js";
 import type { RecordedPlace } from "./never-started.js";
 
@@ -35,7 +35,7 @@ export interface TaskPlace {
   engine: Engine;
   environment: Environment;
   runtime?: string | undefined;
-  limits?: ContainerLimits | undefined;
+  limits?: AttemptLimits | undefined;
   signal?: AbortSignal | undefined;
   /** Receives each attempt of a program to reach something; only with an allow-list. */
   onEgress?: ((attempt: EgressAttempt) => void) | undefined;

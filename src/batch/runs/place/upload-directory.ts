@@ -1,11 +1,11 @@
-import { constants } from "node:fs";
-import { open, readdir, readlink, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { BrigError, isBrigError } from "../../../errors.js";
 import { pause } from "../../../lib/time/pause.js";
 import type { Engine, Sandbox, TarEntry } from "../../../sandbox/index.js";
 import { containerOf, streamTar } from "../../../sandbox/index.js";
 import type { TaskCopy } from "../../tasks/task.js";
+import { hostEntry } from "./host-entry.js";
 import { makeDirectories } from "./make-directories.js";
 
 export interface UploadOptions {
@@ -35,10 +35,7 @@ export async function uploadDirectory(
 ): Promise<void> {
   await makeDirectories(sandbox, [{ path: to, mode: 0o755, owner }]);
   const { engine, containerId } = containerOf(sandbox);
-  const names = new Set(executable);
-  const isExecutable = (path: string) => names.has(path);
-  const tar = streamTar(entriesOf(directory, { owner, isExecutable, exclude }));
-  await engine.putArchive(containerId, to, tar);
+  await engine.putArchive(containerId, to, streamTar(entriesOf(directory, { owner, executable, exclude })));
 }
 
 /** Copies a file or a directory of a task to its place. A file there is replaced. Errors: as above. */
@@ -53,63 +50,27 @@ export async function uploadCopy(
   const directory = posix.dirname(target);
   await makeDirectories(sandbox, [{ path: directory, mode: 0o755, owner: { uid: 0, gid: 0 } }]);
   const { engine, containerId } = containerOf(sandbox);
-  const rules = { owner, isExecutable: () => false, exclude: [] };
-  const entry = await fileEntry(source, { path: posix.basename(target), owner }, rules);
+  const entry = await entryOf(source, { path: posix.basename(target), owner });
   await engine.putArchive(containerId, directory, streamTar([entry]));
 }
 
-interface PackRules {
-  owner: { uid: number; gid: number };
-  isExecutable(path: string): boolean;
-  exclude: readonly string[];
-}
+type PackRules = Required<Pick<UploadOptions, "owner" | "executable" | "exclude">>;
 
 async function* entriesOf(root: string, rules: PackRules, below = ""): AsyncGenerator<TarEntry> {
-  const found = await readdir(join(root, below), { withFileTypes: true });
-  for (const entry of found.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
-    const path = posix.join(below, entry.name);
-    if (isLeftOut(path, rules.exclude)) continue;
-    const header = { path, owner: rules.owner };
-    if (entry.isDirectory()) {
-      yield { ...header, mode: 0o755, kind: "directory" };
-      yield* entriesOf(root, rules, path);
-    } else if (entry.isSymbolicLink()) {
-      yield {
-        ...header,
-        mode: 0o777,
-        kind: "link",
-        target: await readlink(join(root, path)),
-      };
-    } else if (entry.isFile()) yield await fileEntry(join(root, path), header, rules);
-    else throw notCopied(join(root, path));
+  const { owner, executable, exclude } = rules;
+  for (const name of (await readdir(join(root, below))).toSorted()) {
+    const path = posix.join(below, name);
+    if (isLeftOut(path, exclude)) continue;
+    const entry = await entryOf(join(root, path), { path, owner });
+    yield executable.includes(path) ? { ...entry, mode: entry.mode | 0o555 } : entry;
+    if (entry.kind === "directory") yield* entriesOf(root, rules, path);
   }
 }
 
-async function fileEntry(
-  path: string,
-  header: Pick<TarEntry, "path" | "owner">,
-  rules: PackRules,
-): Promise<TarEntry> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const { size, mode } = await file.stat();
-    const permissions = (mode & 0o777) | (rules.isExecutable(header.path) ? 0o555 : 0);
-    return {
-      ...header,
-      mode: permissions,
-      kind: "file",
-      sizeBytes: size,
-      content: () => contentOf(path, size),
-    };
-  } finally {
-    await file.close();
-  }
-}
-
-/** Reads no more than was announced, even if the file has grown meanwhile. */
-async function* contentOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  yield* file.createReadStream({ start: 0, end: Math.max(0, sizeBytes - 1) });
+async function entryOf(file: string, header: Pick<TarEntry, "path" | "owner">): Promise<TarEntry> {
+  const entry = await hostEntry(file, header);
+  if (entry === null) throw notCopied(file);
+  return entry;
 }
 
 function notCopied(path: string): BrigError {

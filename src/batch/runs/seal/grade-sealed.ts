@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import type { Task } from "../../tasks/task.js";
-import { deservesRetry, retryPolicy } from "../batch/batch-settings.js";
+import { deservesRetry, fieldDifferences, retryPolicy } from "../batch/batch-settings.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { copyAttempt } from "../merge/copy-attempt.js";
@@ -85,15 +85,16 @@ async function gradeOne(
 function outcomeOf(sealed: AttemptResult, found: AttemptResult): GradedOutcome {
   if (found.status !== "scored")
     return { kind: "failed", reason: found.failure?.message ?? "there is no grade" };
-  const keys = [...new Set([...Object.keys(sealed.rewards), ...Object.keys(found.rewards)])];
-  const fields = [
-    { field: "reward", sealed: String(sealed.reward), found: String(found.reward) },
-    ...keys.map((key) => ({
-      field: `rewards.${key}`,
-      sealed: String(sealed.rewards[key] ?? "nothing"),
-      found: String(found.rewards[key] ?? "nothing"),
-    })),
-  ];
-  const differences = fields.filter((one) => one.sealed !== one.found);
+  const differences = fieldDifferences(rewardFields(sealed), rewardFields(found)).map(
+    ({ field, before, after }) => ({ field, sealed: before ?? "nothing", found: after ?? "nothing" }),
+  );
   return differences.length === 0 ? { kind: "same" } : { kind: "different", differences };
+}
+
+function rewardFields({ reward, rewards }: AttemptResult): [string, string][] {
+  const each = Object.entries(rewards).map(([key, value]): [string, string] => [
+    `rewards.${key}`,
+    String(value),
+  ]);
+  return [["reward", String(reward)], ...each];
 }

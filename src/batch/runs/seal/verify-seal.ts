@@ -5,6 +5,7 @@ import { BrigError } from "../../../errors.js";
 import { readTextFile } from "../../../lib/bounded-file.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
+import { fieldDifferences } from "../batch/batch-settings.js";
 import { attemptKey } from "../results/run-files.js";
 import { type DescribedRun, describeRun, hashRun, type RunTree } from "./described-run.js";
 import { parsePublicKey } from "./keys.js";
@@ -16,6 +17,7 @@ import {
   payloadOf,
   SEAL_FILE,
   type SealedAttempt,
+  type SealedFile,
   type SealedRun,
   type Statement,
   statementSchema,
@@ -90,15 +92,13 @@ function compareSealed(
   { subject, predicate }: Statement,
   { tree, described }: { tree: RunTree; described: DescribedRun },
 ): SealDifference[] {
-  const sealedFiles = subject.map(({ name, digest, annotations }): [string, string] => [
+  const fileField = ({ name, digest, annotations }: SealedFile): [string, string] => [
     `files.${name}`,
     `${digest.sha256}, ${annotations.sizeBytes} bytes`,
-  ]);
+  ];
+  const sealedFiles = subject.map(fileField);
   const foundFiles = [
-    ...tree.files.map(({ name, digest, annotations }): [string, string] => [
-      `files.${name}`,
-      `${digest.sha256}, ${annotations.sizeBytes} bytes`,
-    ]),
+    ...tree.files.map(fileField),
     ...tree.others.map((name): [string, string] => [`files.${name}`, "not a file that can be read"]),
   ];
   return [
@@ -122,10 +122,9 @@ function differences(
   sealed: readonly (readonly [string, string])[],
   found: readonly (readonly [string, string])[],
 ): SealDifference[] {
-  const [before, after] = [new Map(sealed), new Map(found)];
-  return [...new Set([...before.keys(), ...after.keys()])]
-    .map((field) => ({ field, sealed: before.get(field) ?? null, found: after.get(field) ?? null }))
-    .filter((one) => one.sealed !== one.found);
+  return fieldDifferences(sealed, found).map(({ field, before, after }) => {
+    return { field, sealed: before, found: after };
+  });
 }
 
 function runFields({ settings, tasks }: SealedRun): [string, string][] {

@@ -2,7 +2,7 @@ import { listTaskFiles, partsOf, taskChecksums } from "../files.js";
 import { shown, TaskNotes } from "../notes.js";
 import { parseToml } from "../parse-text.js";
 import type { ReadOptions, ReadTask } from "../read-task.js";
-import { checkedTable, isTable, isTaskName, jsonTable, nameOfDirectory, nameRule } from "../values.js";
+import { checkedTable, describedTable, isTable, isTaskName, nameOfDirectory, nameRule } from "../values.js";
 import { type HarborReading, partOf, readEnvironment, TASK_FILE } from "./environment.js";
 import { type TaskToml, taskTomlSchema } from "./schema.js";
 import { readStep, stepSources } from "./step.js";
@@ -83,9 +83,7 @@ function nameOf({ task }: TaskToml, directory: string, notes: TaskNotes): string
 /** Values in `[metadata]` win over those in `[task]`, since tags and difficulty are usually there. */
 function metadataOf({ metadata, task, source }: TaskToml): Record<string, unknown> {
   const { name: _, keywords, ...described } = task;
-  const known = { ...described, source, ...(keywords === undefined ? {} : { tags: keywords }) };
-  const given = Object.entries(known).filter(([, value]) => value !== undefined);
-  return jsonTable({ ...Object.fromEntries(given), ...metadata });
+  return describedTable({ ...described, source, tags: keywords, ...metadata });
 }
 
 const newest = "1.4";

@@ -1,3 +1,4 @@
+import { readInstructions } from "../dockerfile.js";
 import type { TreeEntry } from "../files.js";
 import { TaskNotes } from "../notes.js";
 import type { TaskNetwork } from "../task.js";
@@ -10,51 +11,44 @@ export const rules: readonly Rule[] = [
     name: "no-solution",
     level: "warning",
     check: ({ task, step }) =>
-      task.format === "plain" || step.solution !== null
-        ? []
-        : [{ message: "there is no solution, so nobody can show that the task can be solved" }],
+      remarkIf(task.format !== "plain" && step.solution === null, {
+        message: "there is no solution, so nobody can show that the task can be solved",
+      }),
   },
   {
     name: "no-timeout",
     level: "warning",
     check: ({ step }) =>
-      step.agent.timeoutSec === null
-        ? [{ message: "the agent has no time limit: set agent.timeout_sec" }]
-        : [],
+      remarkIf(step.agent.timeoutSec === null, {
+        message: "the agent has no time limit: set agent.timeout_sec",
+      }),
   },
   {
     name: "shared-verifier",
     level: "warning",
     check: ({ step, tests }) =>
-      step.verifier.mode === "separate" || looksAtRunningProgram(tests)
-        ? []
-        : [
-            {
-              message:
-                "the tests run in the agent's container, though they look at no running program: set verifier.environment_mode to separate, and name the artifacts",
-            },
-          ],
+      remarkIf(step.verifier.mode !== "separate" && !looksAtRunningProgram(tests), {
+        message:
+          "the tests run in the agent's container, though they look at no running program: set verifier.environment_mode to separate, and name the artifacts",
+      }),
   },
   { name: "needs-running-program", level: "error", isForTerminalBench: true, check: neededPrograms },
   {
     name: "no-artifacts",
     level: "error",
     check: ({ step, tests }) =>
-      step.verifier.mode === "shared" || step.artifacts.length > 0 || tests.includes("/logs/artifacts")
-        ? []
-        : [
-            {
-              message: "the verifier is separate and gets nothing of what the agent made: name the artifacts",
-            },
-          ],
+      remarkIf(
+        step.verifier.mode !== "shared" && step.artifacts.length === 0 && !tests.includes("/logs/artifacts"),
+        { message: "the verifier is separate and gets nothing of what the agent made: name the artifacts" },
+      ),
   },
   {
     name: "verifier-network",
     level: "warning",
     check: (lint) =>
-      verifierNetwork(lint).mode === "public"
-        ? [{ message: "the verifier can reach the network, on which a grade should not depend" }]
-        : [],
+      remarkIf(verifierNetwork(lint).mode === "public", {
+        message: "the verifier can reach the network, on which a grade should not depend",
+      }),
   },
   {
     name: "tests-install",
@@ -72,29 +66,24 @@ export const rules: readonly Rule[] = [
     level: "warning",
     check: ({ tests }) => {
       const call = loadingCode.exec(withoutComments(tests))?.[0];
-      return call === undefined
-        ? []
-        : [
-            {
-              message: `the tests load files by ${call.trim()}, which runs code that is in them: load only data (JSON, safetensors, weights_only=True, yaml.safe_load), or load them as a user who can write neither the tests nor the reward`,
-            },
-          ];
+      return remarkIf(call !== undefined, {
+        message: `the tests load files by ${call?.trim()}, which runs code that is in them: load only data (JSON, safetensors, weights_only=True, yaml.safe_load), or load them as a user who can write neither the tests nor the reward`,
+      });
     },
   },
   {
     name: "no-reward",
     level: "error",
     check: (lint) =>
-      lint.step.verifier.check.kind !== "reward-files" ||
-      lint.testsFolder === null ||
-      /reward\.(?:txt|json)/.test(lint.tests)
-        ? []
-        : [
-            {
-              file: scriptFile(lint),
-              message: "nothing in the tests writes /logs/verifier/reward.txt or reward.json",
-            },
-          ],
+      remarkIf(
+        lint.step.verifier.check.kind === "reward-files" &&
+          lint.testsFolder !== null &&
+          !/reward\.(?:txt|json)/.test(lint.tests),
+        {
+          file: scriptFile(lint),
+          message: "nothing in the tests writes /logs/verifier/reward.txt or reward.json",
+        },
+      ),
   },
   {
     name: "carriage-returns",
@@ -115,10 +104,11 @@ export const rules: readonly Rule[] = [
     name: "trivial-check",
     level: "error",
     check: ({ step: { verifier } }) =>
-      verifier.check.kind === "command" &&
-      /^\s*(?:true|:|exit 0|echo\b[^|;&]*)\s*$/.test(verifier.check.command)
-        ? [{ message: "the check always succeeds" }]
-        : [],
+      remarkIf(
+        verifier.check.kind === "command" &&
+          /^\s*(?:true|:|exit 0|echo\b[^|;&]*)\s*$/.test(verifier.check.command),
+        { message: "the check always succeeds" },
+      ),
   },
   {
     name: "grader-in-image",
@@ -131,13 +121,9 @@ export const rules: readonly Rule[] = [
     check: ({ step, tests }) => {
       const paths = testedPaths(tests);
       const isNamed = (path: string) => step.instruction.includes(path.split("/").at(-1) ?? path);
-      return paths.length === 0 || paths.some(isNamed)
-        ? []
-        : [
-            {
-              message: `the tests look at ${paths.slice(0, 3).join(", ")}, and the instruction names no such file`,
-            },
-          ];
+      return remarkIf(paths.length > 0 && !paths.some(isNamed), {
+        message: `the tests look at ${paths.slice(0, 3).join(", ")}, and the instruction names no such file`,
+      });
     },
   },
   {
@@ -147,14 +133,10 @@ export const rules: readonly Rule[] = [
       const { storageMb } = task.environment.limits;
       const settings = tree?.text("task.toml", new TaskNotes(task.source)) ?? "";
       // Older tasks that say nothing have a default.
-      return storageMb === null || !/^[^#]*\bstorage(?:_mb)?\s*=/m.test(settings)
-        ? []
-        : [
-            {
-              file: "task.toml",
-              message: `it asks for ${storageMb} MB of disk, which brig counts only every few seconds, while the agent works`,
-            },
-          ];
+      return remarkIf(storageMb !== null && /^[^#]*\bstorage(?:_mb)?\s*=/m.test(settings), {
+        file: "task.toml",
+        message: `it asks for ${storageMb} MB of disk, which brig counts only every few seconds, while the agent works`,
+      });
     },
   },
   {
@@ -165,12 +147,16 @@ export const rules: readonly Rule[] = [
       if (image.kind === "build" || image.reference.includes("@") || image.reference.startsWith("brig/"))
         return [];
       const [, tag] = /:([^/:]+)$/.exec(image.reference) ?? [];
-      return tag === undefined || tag === "latest"
-        ? [{ message: `the image ${image.reference} has no fixed version, so the task changes when it does` }]
-        : [];
+      return remarkIf(tag === undefined || tag === "latest", {
+        message: `the image ${image.reference} has no fixed version, so the task changes when it does`,
+      });
     },
   },
 ];
+
+function remarkIf(isSo: boolean, remark: Remark): Remark[] {
+  return isSo ? [remark] : [];
+}
 
 function verifierNetwork({ task, step: { verifier } }: LintStep): TaskNetwork {
   return verifier.network ?? verifier.environment?.network ?? task.environment.network;
@@ -283,14 +269,9 @@ function isProgram(path: string): boolean {
 
 /** Sources in the build context of COPY and ADD. */
 function copiedSources(dockerfile: string): string[] {
-  const lines = dockerfile
-    .replace(/^\s*#.*\n?/gm, "")
-    .replace(/\\[ \t]*\n/g, " ")
-    .split("\n");
-  return lines.flatMap((line) => {
-    const [, rest] = /^\s*(?:COPY|ADD)\s+(.*)$/i.exec(line) ?? [];
-    if (rest === undefined || /(?:^|\s)--from=/.test(rest)) return [];
-    return rest
+  return readInstructions(dockerfile.split("\n")).flatMap(({ name, text }) => {
+    if ((name !== "COPY" && name !== "ADD") || /(?:^|\s)--from=/.test(text)) return [];
+    return text
       .replace(/^(?:--\S+\s+)+/, "")
       .replace(/^\[|\]$|[",]/g, " ")
       .trim()

@@ -1,4 +1,4 @@
-import { type LogParser, linesOf, type TestStatus, withoutSuffix } from "./log-lines.js";
+import { type LogParser, linesOf, type TestStatus, testInEachLine, withoutSuffix } from "./log-lines.js";
 
 /** `--- PASS: TestName (0.01s)` */
 export const gotest: LogParser = (log, found) => {
@@ -14,13 +14,10 @@ export const gotest: LogParser = (log, found) => {
 };
 
 /** `test module::name ... ok` */
-export const cargo: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, name = "", word] = /^test\s+(\S+)\s+\.\.\.\s+(\w+)$/.exec(line.trim()) ?? [];
-    if (word === "ok") found.set(name, "passed");
-    else if (word === "FAILED") found.set(name, "failed");
-  }
-};
+export const cargo = testInEachLine(/^test\s+(?<name>\S+)\s+\.\.\.\s+(?<word>ok|FAILED)$/, {
+  ok: "passed",
+  FAILED: "failed",
+});
 
 /** Maven prints no test that passes, so each is run alone: the commands (of `set -x`) and results are paired in order. */
 export const maven: LogParser = (log, found) => {
@@ -53,12 +50,11 @@ function lastTestOption(line: string): string | null {
 }
 
 /** `[junit] [PASS] name` */
-export const ant: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, word, name = ""] = /^\[junit\]\s+\[(PASS|FAIL|ERR)\]\s+(.*)$/.exec(line.trim()) ?? [];
-    if (word !== undefined) found.set(name, word === "PASS" ? "passed" : "failed");
-  }
-};
+export const ant = testInEachLine(/^\[junit\]\s+\[(?<word>PASS|FAIL|ERR)\]\s+(?<name>.*)$/, {
+  PASS: "passed",
+  FAIL: "failed",
+  ERR: "failed",
+});
 
 /** `com.example.Test > method PASSED`, where other output may come between the name and the status. */
 export const gradle: LogParser = (log, found) => {
@@ -98,15 +94,14 @@ function lastMatch(line: string, pattern: RegExp): RegExpExecArray | undefined {
 }
 
 /** `[ok]: name (5 ms)` of the test programs of Redis and Valkey. */
-export const redis: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, word, rest = ""] = /^\[(ok|err|skip|ignore)\]:\s(.+)$/.exec(line.trim()) ?? [];
-    const name = withoutSuffix(rest, /(?<=.)\s\(\d{1,12}\s{0,8}m?s\)$/);
-    if (word === "ok") found.set(name, "passed");
-    else if (word === "err") found.set(withoutFile(name), "failed");
-    else if (word !== undefined) found.set(name, "skipped");
-  }
-};
+export const redis = testInEachLine(
+  /^\[(?<word>ok|err|skip|ignore)\]:\s(?<name>.+)$/,
+  { ok: "passed", err: "failed", skip: "skipped", ignore: "skipped" },
+  (whole, status) => {
+    const name = withoutSuffix(whole, /(?<=.)\s\(\d{1,12}\s{0,8}m?s\)$/);
+    return status === "failed" ? withoutFile(name) : name;
+  },
+);
 
 /** `name in tests/unit/file.tcl` */
 function withoutFile(name: string): string {
@@ -115,22 +110,14 @@ function withoutFile(name: string): string {
 }
 
 /** `PASS: name` */
-export const jq: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, word, name = ""] = /^(PASS|FAIL):\s(.+)$/.exec(line.trim()) ?? [];
-    if (word !== undefined) found.set(name, word === "PASS" ? "passed" : "failed");
-  }
-};
+export const jq = testInEachLine(/^(?<word>PASS|FAIL):\s(?<name>.+)$/, { PASS: "passed", FAIL: "failed" });
 
 /** `pass name` */
-export const micropython: LogParser = (log, found) => {
-  const statuses: Readonly<Record<string, TestStatus>> = { pass: "passed", FAIL: "failed", skip: "skipped" };
-  for (const line of linesOf(log)) {
-    const [, word = "", name = ""] = /^(pass|FAIL|skip)\s+(.+)$/.exec(line.trim()) ?? [];
-    const status = statuses[word];
-    if (status !== undefined) found.set(name, status);
-  }
-};
+export const micropython = testInEachLine(/^(?<word>pass|FAIL|skip)\s+(?<name>.+)$/, {
+  pass: "passed",
+  FAIL: "failed",
+  skip: "skipped",
+});
 
 /** `phpunit --testdox`: the name of the class, then its tests. */
 export const phpunit: LogParser = (log, found) => {

@@ -1,9 +1,9 @@
 import {
-  type FoundTests,
   indentOf,
   type LogParser,
   linesOf,
   type TestStatus,
+  testInEachLine,
   withoutSuffix,
 } from "./log-lines.js";
 
@@ -18,35 +18,20 @@ const statusOfSign: Readonly<Record<string, TestStatus>> = {
 };
 
 /** `jest --verbose` */
-export const jest: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, sign = "", rest = ""] = /^([✓✕○])\s(.+)$/u.exec(line.trim()) ?? [];
-    const name = withoutSuffix(rest, /(?<=.)\s\(\d{1,12}\s{0,8}m?s\)$/).trim();
-    addSigned(name, { sign, found });
-  }
-};
+export const jest = testInEachLine(/^(?<word>[✓✕○])\s(?<name>.+)$/u, statusOfSign, (name) =>
+  withoutSuffix(name, /(?<=.)\s\(\d{1,12}\s{0,8}m?s\)$/).trim(),
+);
 
 /** `vitest --reporter=verbose` */
-export const vitest: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, sign = "", rest = ""] = /^([✓×↓])\s(.+)$/u.exec(line.trim()) ?? [];
-    const name = withoutSuffix(rest, /(?<=.)\s(?:\d{1,12}\s{0,8}m?s?|\[skipped\])$/);
-    addSigned(name, { sign, found });
-  }
-};
-
-function addSigned(name: string, { sign, found }: { sign: string; found: FoundTests }): void {
-  const status = statusOfSign[sign];
-  if (status !== undefined) found.set(name, status);
-}
+export const vitest = testInEachLine(/^(?<word>[✓×↓])\s(?<name>.+)$/u, statusOfSign, (name) =>
+  withoutSuffix(name, /(?<=.)\s(?:\d{1,12}\s{0,8}m?s?|\[skipped\])$/),
+);
 
 /** The results of `jest --json`, one a line, as `[PASSED] suite > test`. */
-export const jestJson: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, word, name = ""] = /^\[(PASSED|FAILED)\]\s(.+)$/.exec(line.trim()) ?? [];
-    if (word !== undefined) found.set(name, word === "PASSED" ? "passed" : "failed");
-  }
-};
+export const jestJson = testInEachLine(/^\[(?<word>PASSED|FAILED)\]\s(?<name>.+)$/, {
+  PASSED: "passed",
+  FAILED: "failed",
+});
 
 /** Jest's files instead of its tests: `PASS path (1.2 s)`. */
 export const jestFiles: LogParser = (log, found) => {
@@ -103,8 +88,9 @@ export const karma: LogParser = (log, found) => {
     if (line.startsWith("SUMMARY:")) return;
     if (line.includes("Starting browser")) isStarted = true;
     else if (isStarted) {
-      const [, sign, name] = /^\s*([✔✖])\s(.*)$/u.exec(line) ?? [];
-      if (sign !== undefined) addSigned([...suites, name].join(" > "), { sign, found });
+      const [, sign = "", name] = /^\s*([✔✖])\s(.*)$/u.exec(line) ?? [];
+      const status = statusOfSign[sign];
+      if (status !== undefined) found.set([...suites, name].join(" > "), status);
       else if (indentOf(line) > 1) {
         // One of the spaces separates the indentation from the name.
         const width = indentOf(line) - 1;
@@ -117,12 +103,10 @@ export const karma: LogParser = (log, found) => {
 };
 
 /** The Test Anything Protocol. The name includes a dash, if the program prints one. */
-export const tap: LogParser = (log, found) => {
-  for (const line of linesOf(log)) {
-    const [, word, name = ""] = /^(ok|not ok) \d{1,12} (.+)$/.exec(line.trim()) ?? [];
-    if (word !== undefined) found.set(name, word === "ok" ? "passed" : "failed");
-  }
-};
+export const tap = testInEachLine(/^(?<word>ok|not ok) \d{1,12} (?<name>.+)$/, {
+  ok: "passed",
+  "not ok": "failed",
+});
 
 /** Karma of Chart.js: `Chrome 120.0 (Linux x86_64) name FAILED`. Tests that pass are not printed. */
 export const chartJs: LogParser = (log, found) => {

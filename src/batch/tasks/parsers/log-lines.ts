@@ -61,3 +61,21 @@ export class FoundTests {
  * the same characters are applied to a bounded number of them only.
  */
 export type LogParser = (log: string, found: FoundTests) => void;
+
+/**
+ * Reads output in which each line that the pattern matches is a test: its groups `word` and `name` are how the test ended and what it
+ * is called.
+ */
+export function testInEachLine(
+  pattern: RegExp,
+  statuses: Readonly<Record<string, TestStatus>>,
+  nameOf: (name: string, status: TestStatus) => string = (name) => name,
+): LogParser {
+  return (log, found) => {
+    for (const line of linesOf(log)) {
+      const { word = "", name = "" } = pattern.exec(line.trim())?.groups ?? {};
+      const status = statuses[word];
+      if (status !== undefined) found.set(nameOf(name, status), status);
+    }
+  };
+}

@@ -26,43 +26,17 @@ import {
   tap,
   vitest,
 } from "./javascript.js";
-import { FoundTests, type LogParser, linesOf, type TestStatus } from "./log-lines.js";
-import { django, matplotlib, pytest, pytestOptions, pytestV2, seaborn, sympy } from "./python.js";
-
-const statusOfWord: ReadonlyMap<string, TestStatus> = new Map([
-  ["PASSED", "passed"],
-  ["SKIPPED", "skipped"],
-  ["XFAIL", "xfailed"],
-  ["FAILED", "failed"],
-  ["ERROR", "error"],
-  ["XPASS", "failed"],
-]);
-
-/**
- * Pytest's short test summary, as Terminal-Bench reads it: everything after its heading. A test that failed once
- * has failed, whatever a later line says of it, because the code under test can print lines, too.
- */
-const terminalBenchPytest: LogParser = (log, found) => {
-  let isSummary = false;
-  for (const line of linesOf(log)) {
-    if (!isSummary) {
-      isSummary = /=\s{0,32}short test summary info\s{0,32}=/i.test(line);
-      continue;
-    }
-    const [, word = "", id = ""] = /^\s*(\S+)\s+(.*)$/.exec(withoutReason(line)) ?? [];
-    const status = statusOfWord.get(word.replaceAll(":", ""));
-    const separator = id.indexOf("::");
-    const name = separator < 0 ? id.trim() : id.slice(separator + 2).trim();
-    if (status === undefined || name === "") continue;
-    const earlier = found.statuses.get(name);
-    if (earlier !== "failed" && earlier !== "error") found.set(name, status);
-  }
-};
-
-function withoutReason(line: string): string {
-  const reason = line.startsWith("FAILED") ? line.lastIndexOf(" - ") : -1;
-  return reason < 0 ? line : line.slice(0, reason);
-}
+import { FoundTests, type LogParser, type TestStatus } from "./log-lines.js";
+import {
+  django,
+  matplotlib,
+  pytest,
+  pytestOptions,
+  pytestV2,
+  seaborn,
+  sympy,
+  terminalBenchPytest,
+} from "./python.js";
 
 /** Parsers by the names that tasks use: `parse_log_…` in SWE-bench, others in Terminal-Bench. */
 const parsers = {

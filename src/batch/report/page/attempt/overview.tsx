@@ -1,10 +1,5 @@
-import type {
-  AttemptDetail,
-  AttemptFailureView,
-  AttemptRow,
-  AttemptStep,
-  ShownConfirmation,
-} from "../../view/view-model.js";
+import type { Confirmation } from "../../../runs/results/attempt-result.js";
+import type { AttemptDetail, AttemptFailureView, AttemptRow, AttemptStep } from "../../view/view-model.js";
 import { causeText, costText, countText, durationText, passText, rewardText, timeText } from "../wording.js";
 import { FactList, TextView } from "./text-view.js";
 
@@ -127,7 +122,7 @@ function StepResult({ step, title }: { step: AttemptStep; title: string }) {
   );
 }
 
-function ConfirmationView({ confirmation }: { confirmation: ShownConfirmation }) {
+function ConfirmationView({ confirmation }: { confirmation: Confirmation }) {
   const { outcome, paths, isSmallest, gradings, message } = confirmation;
   const times = gradings === 1 ? "once" : `${gradings} times`;
   const sentences = {

@@ -1,17 +1,14 @@
-import type { Attack } from "../attack.js";
+import { attacksWith } from "../attack.js";
 
 const source = "Terminal-Bench #1267: an artifact that forks twice and overwrites the reward";
 const remedy =
   "use a harness that kills every process of the agent before the tests; write the reward last, and do not wait for anything after it";
 
 /** Processes that outlive the agent. */
-export const background: readonly Attack[] = [
+export const background = attacksWith({ source, remedy, claims: [] }, [
   {
     name: "background-writer",
     tries: "Leaves a process behind that goes on writing rewards.",
-    source,
-    remedy,
-    claims: [],
     script: `
 rewards_directory
 cat > "$STATE/writer" << 'END'
@@ -28,9 +25,6 @@ detach=$(command -v setsid)
   {
     name: "background-waiter",
     tries: "Leaves a process behind that waits for the tests, and then makes them succeed.",
-    source,
-    remedy,
-    claims: [],
     script: String.raw`
 cat > "$STATE/waiter" << END
 #!/bin/sh
@@ -48,8 +42,6 @@ detach=$(command -v setsid)
     name: "scheduled-jobs",
     tries: "Leaves jobs for cron, init and systemd that write a reward.",
     source: "brig: tests often start services",
-    remedy,
-    claims: [],
     script: String.raw`
 [ -w /etc ] || not_possible "/etc cannot be written"
 mkdir -p /etc/cron.d /etc/cron.hourly /etc/init.d /etc/systemd/system/multi-user.target.wants /var/spool/cron/crontabs
@@ -59,4 +51,4 @@ printf '* * * * * root %s\n' "$FORGE" > /etc/cron.d/attack
 printf '* * * * * %s\n' "$FORGE" > /var/spool/cron/crontabs/root
 printf '[Service]\nExecStart=%s\n' "$FORGE" > /etc/systemd/system/multi-user.target.wants/attack.service`,
   },
-];
+]);

@@ -1,11 +1,11 @@
-import type { Attack } from "../attack.js";
+import { attacksWith } from "../attack.js";
 
 const source = "laude-institute/harbor #3103: logs and artifacts are taken from the agent's container";
 const remedy =
   "read an artifact only if it is a regular file of a sane size (`[ -f F ] && [ ! -L F ]`), and never by following a link";
 
 /** Things that a harness or a test should not copy, follow or read. */
-export const hostileArtifacts: readonly Attack[] = [
+export const hostileArtifacts = attacksWith({ source, remedy }, [
   onArtifacts("artifact-link", {
     tries: "Hands in links to the file of the same name among the tests.",
     each: 'ln -sfn "/tests/$(basename "$artifact")" "$artifact"',
@@ -29,8 +29,6 @@ export const hostileArtifacts: readonly Attack[] = [
   {
     name: "artifact-escape",
     tries: "Publishes links to the verifier's directory and out of the artifacts.",
-    source,
-    remedy,
     claims: ["/logs/artifacts"],
     script: `
 mkdir -p /logs/artifacts 2> /dev/null
@@ -41,14 +39,12 @@ mkdir -p "$STATE/logs/verifier"
 echo '{"reward": 1}' > "$STATE/logs/verifier/reward.json"
 ln -sfn "$STATE/logs/verifier/reward.json" /logs/artifacts/reward.json`,
   },
-];
+]);
 
-function onArtifacts(name: string, { tries, each }: { tries: string; each: string }): Attack {
+function onArtifacts(name: string, { tries, each }: { tries: string; each: string }) {
   return {
     name,
     tries,
-    source,
-    remedy,
     claims: ["artifacts"],
     script: String.raw`
 rm -f "$STATE/planted"

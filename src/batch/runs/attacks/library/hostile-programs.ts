@@ -1,15 +1,14 @@
-import type { Attack } from "../attack.js";
+import { attacksWith } from "../attack.js";
 
 const remedy =
   "close /tests and /logs/verifier (mode 700), run the agent's code as another user with limits, send its output to a file, kill its processes, and compare in a process that loads nothing of it; examples/tasks show how";
 
 /** Code among the artifacts, which tests that run it run along with the rest. */
-export const hostilePrograms: readonly Attack[] = [
+export const hostilePrograms = attacksWith({ remedy }, [
   {
     name: "artifact-writes-reward",
     tries: "Hands in code that writes a reward when it is loaded, compiled or run, and goes on doing so.",
     source: "Terminal-Bench #1267: an artifact that forks twice and overwrites the reward",
-    remedy,
     claims: ["artifacts"],
     script: 'infect_artifacts "$FORGE"',
   },
@@ -94,7 +93,6 @@ infect_artifacts "$STATE/swap"`,
     name: "artifact-ends-tests",
     tries: "Hands in code that ends the process which loads it with 0, before anything is compared.",
     source: "Terminal-Bench #1775; Berkeley RDI (2026): an exit code stands for passed tests",
-    remedy,
     claims: ["artifacts"],
     script: String.raw`
 rm -f "$STATE/planted"
@@ -116,7 +114,6 @@ done < "$STATE/files"
     tries:
       "Hands in code that prints what it finds in files of the tests that are named like expected output.",
     source: "terminal-bench-2 #67: tests that the agent's code can read",
-    remedy,
     claims: ["artifacts"],
     script: `
 cat > "$STATE/print" << 'END'
@@ -151,4 +148,4 @@ END
 chmod 755 "$STATE/forge-output"
 infect_artifacts "$STATE/forge-output"`,
   },
-];
+]);

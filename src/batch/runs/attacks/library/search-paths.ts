@@ -1,16 +1,15 @@
-import type { Attack } from "../attack.js";
+import { attacksWith } from "../attack.js";
 
 const source = "brig: what is found first on a search path stands for what comes after it";
 const remedy =
   'set `environment_mode = "separate"`, so that the tests run with the programs, headers and modules of the image';
 
 /** Files that stand in for others of the image, because programs look for files in one directory after the other. */
-export const searchPaths: readonly Attack[] = [
+export const searchPaths = attacksWith({ source, remedy }, [
   {
     name: "python-path-file",
     tries: "Leaves a file beside the interpreter that tells Python where its own modules are.",
     source: "Python's own documentation of ._pth files",
-    remedy,
     claims: ["modules of python"],
     script: String.raw`
 need python3
@@ -48,8 +47,6 @@ done`,
   {
     name: "header-shadow",
     tries: "Puts a header of the C library, with code in it, where compilers look before its own place.",
-    source,
-    remedy,
     claims: ["stdio.h"],
     script: `
 need gcc
@@ -67,8 +64,6 @@ cp "$STATE/stdio.h" /usr/local/include/stdio.h || not_possible "/usr/local/inclu
   {
     name: "compiler-start-file",
     tries: "Puts an object that the compiler starts every program with into the compiler's own directory.",
-    source,
-    remedy,
     claims: ["crt1.o"],
     script: `
 need gcc
@@ -99,4 +94,4 @@ for program in uv uvx curl python3 pip; do
   chmod 755 "$HOME/.local/bin/$program"
 done`,
   },
-];
+]);

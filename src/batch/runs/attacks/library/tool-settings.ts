@@ -1,17 +1,15 @@
-import type { Attack } from "../attack.js";
+import { attacksWith } from "../attack.js";
 
 const source = "brig: settings that programs read before they do what they are told";
 const remedy =
   'set `environment_mode = "separate"`; in the shared mode tell programs to read no settings (`curl -q`, `GOENV=off`, `mvn -s`), and install nothing while tests run';
 
 /** Attacks by the settings that network clients, build tools and package managers read when they start. */
-export const toolSettings: readonly Attack[] = [
+export const toolSettings = attacksWith({ source, remedy }, [
   {
     name: "home-settings",
     tries:
       "Has curl throw away what it downloads, and Go and Maven run a program of the agent, by settings in ~/.config and the like.",
-    source,
-    remedy,
     claims: ["artifacts"],
     script: String.raw`
 mkdir -p "$HOME/.config/go" "$HOME/.m2" || not_possible "~/.config cannot be made"
@@ -26,8 +24,6 @@ done`,
   {
     name: "package-settings",
     tries: "Has dpkg, and what updates certificates, run a program of the agent, by files in /etc.",
-    source,
-    remedy,
     claims: ["/etc/dpkg"],
     script: `
 need dpkg
@@ -39,8 +35,6 @@ cp "$FORGE" /usr/sbin/policy-rc.d`,
   {
     name: "package-scripts",
     tries: "Puts a program into the scripts of an installed package, and has dpkg configure it again.",
-    source,
-    remedy,
     claims: ["/var/lib/dpkg"],
     script: `
 need dpkg
@@ -50,4 +44,4 @@ package=$(basename "$script" .postinst)
 sed -i "1a $FORGE; exit 0" "$script"
 sed -i "/^Package: $package$/,/^$/s/^Status: .*/Status: install ok half-configured/" /var/lib/dpkg/status`,
   },
-];
+]);

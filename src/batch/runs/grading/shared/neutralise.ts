@@ -1,7 +1,8 @@
 import { posix } from "node:path";
-import { BrigError, isBrigError } from "../../../../errors.js";
+import { BrigError } from "../../../../errors.js";
 import type { ContainerChange, FileStat, FileType, Sandbox } from "../../../../sandbox/index.js";
 import { containerOf, streamTar } from "../../../../sandbox/index.js";
+import { statOf, unlessRefused } from "../../place/file-refusal.js";
 import { makeExactly, type NewDirectory } from "../../place/make-directories.js";
 import type { Originals } from "./originals.js";
 import { StandIns } from "./stand-ins.js";
@@ -206,7 +207,7 @@ class Neutraliser {
   async #isHook({ path, kind }: ContainerChange): Promise<boolean> {
     if (isNamed(path, this.#places)) return false;
     if (kind !== "added" && (await this.#wasProgram({ path, kind }))) return true;
-    const stat = await this.#stat(path);
+    const stat = await statOf(this.#sandbox, path);
     if (stat?.type === "symlink") return true;
     if (stat?.type !== "file" || (stat.mode & 0o111) === 0) return false;
     return /^(?:#!|\u007fELF)/.test((await this.#textOf(path)) ?? "#!");
@@ -254,25 +255,12 @@ class Neutraliser {
 
   /** Null for what is no regular file, or a large one. */
   async #textOf(path: string): Promise<string | null> {
-    try {
-      return (await this.#sandbox.files.read(path, { maxBytes: DATABASE_MAX_BYTES })).toString("utf8");
-    } catch (error) {
-      if (isBrigError(error) && error.code.startsWith("file.")) return null;
-      throw error;
-    }
+    const read = this.#sandbox.files.read(path, { maxBytes: DATABASE_MAX_BYTES });
+    return (await unlessRefused(read))?.toString("utf8") ?? null;
   }
 
   async #kindOf(path: string): Promise<FileType | null> {
-    return (await this.#stat(path))?.type ?? null;
-  }
-
-  async #stat(path: string): Promise<FileStat | null> {
-    try {
-      return await this.#sandbox.files.stat(path, { followSymlinks: false });
-    } catch (error) {
-      if (isBrigError(error) && error.code.startsWith("file.")) return null;
-      throw error;
-    }
+    return (await statOf(this.#sandbox, path))?.type ?? null;
   }
 
   #found(path: string, what: string): void {
@@ -384,13 +372,4 @@ function isOpen({ mode, uid }: FileStat): boolean {
 
 function isSame({ mode, uid, gid }: FileStat, wanted: Omit<NewDirectory, "path">): boolean {
   return (mode & 0o7777) === wanted.mode && uid === wanted.owner.uid && gid === wanted.owner.gid;
-}
-
-async function statOf({ files }: Sandbox, path: string): Promise<FileStat | null> {
-  try {
-    return await files.stat(path, { followSymlinks: false });
-  } catch (error) {
-    if (isBrigError(error) && error.code.startsWith("file.")) return null;
-    throw error;
-  }
 }

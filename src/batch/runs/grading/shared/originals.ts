@@ -1,12 +1,11 @@
-import { lstat, readFile, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { errnoOf } from "../../../../lib/errno.js";
 import type { ReceivedEntry, TarEntry } from "../../../../sandbox/index.js";
-import { readTar, streamTar } from "../../../../sandbox/index.js";
+import { streamTar } from "../../../../sandbox/index.js";
 import type { TaskCopy } from "../../../tasks/task.js";
-import type { ImageFiles } from "../../place/image-files.js";
+import { hostEntry } from "../../place/host-entry.js";
+import { type ImageFiles, ofFirstEntry, textOfArchive } from "../../place/image-files.js";
 import { isLeftOut } from "../../place/upload-directory.js";
 
 export interface GivenFiles {
@@ -15,14 +14,12 @@ export interface GivenFiles {
   owner: { uid: number; gid: number };
 }
 
-const TEXT_MAX_BYTES = 1024 * 1024;
-
 /** The files that an agent's container began with: those of the image, and those that the task put into it. */
 export class Originals {
-  readonly #image: ImageFiles;
+  readonly #image: Pick<ImageFiles, "read">;
   readonly #given: GivenFiles;
 
-  constructor(image: ImageFiles, given: GivenFiles) {
+  constructor(image: Pick<ImageFiles, "read">, given: GivenFiles) {
     this.#image = image;
     this.#given = given;
   }
@@ -36,19 +33,12 @@ export class Originals {
   /** Original state of the path itself, without its contents. `isOfImage`: false where the engine says that the image has no such path. */
   async entry(path: string, { isOfImage = true } = {}): Promise<ReceivedEntry | null> {
     if (!isOfImage && (await this.#givenEntry(path)) === null) return null;
-    const archive = await this.read(path);
-    if (archive === null) return null;
-    for await (const entry of readTar(archive)) return entry;
-    return null;
+    return await ofFirstEntry(await this.read(path), (entry) => entry);
   }
 
   /** Null for no regular file, and for a large one. */
   async text(path: string): Promise<string | null> {
-    const archive = await this.read(path);
-    if (archive === null) return null;
-    for await (const { kind, sizeBytes, content } of readTar(archive))
-      return kind === "file" && sizeBytes <= TEXT_MAX_BYTES ? (await buffer(content)).toString("utf8") : null;
-    return null;
+    return await textOfArchive(await this.read(path));
   }
 
   async #givenEntry(path: string): Promise<TarEntry | null> {
@@ -56,23 +46,18 @@ export class Originals {
     for (const { source, target, exclude } of copies.toReversed()) {
       const relative = posix.relative(target, path);
       if (relative.startsWith("..") || isLeftOut(relative, exclude)) continue;
-      const found = await hostEntry(join(source, relative), { path: posix.basename(path), owner });
+      const found = await givenFile(join(source, relative), { path: posix.basename(path), owner });
       if (found !== null) return found;
     }
     return null;
   }
 }
 
-async function hostEntry(file: string, header: Pick<TarEntry, "path" | "owner">): Promise<TarEntry | null> {
+/** Null where there is no such file or link. */
+async function givenFile(file: string, header: Pick<TarEntry, "path" | "owner">): Promise<TarEntry | null> {
   try {
-    const stat = await lstat(file);
-    if (stat.isSymbolicLink()) return { ...header, mode: 0o777, kind: "link", target: await readlink(file) };
-    if (!stat.isFile()) return null;
-    const content = await readFile(file);
-    const whole = async function* () {
-      yield content;
-    };
-    return { ...header, mode: stat.mode & 0o777, kind: "file", sizeBytes: content.length, content: whole };
+    const entry = await hostEntry(file, header);
+    return entry?.kind === "directory" ? null : entry;
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "ENAMETOOLONG"].includes(errnoOf(error) ?? "")) return null;
     throw error;

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { isBrigError } from "../../../../errors.js";
-import type { ContainerChange, FileStat, Sandbox } from "../../../../sandbox/index.js";
+import type { ContainerChange, Sandbox } from "../../../../sandbox/index.js";
+import { statOf, unlessRefused } from "../../place/file-refusal.js";
 import type { Originals } from "./originals.js";
 import {
   isProgramFile,
@@ -43,7 +43,7 @@ export class StandIns {
     const { programs } = this.#places;
     const isProgram = isProgramFile(path, this.#places);
     if (isProgram) {
-      const stat = await this.#stat(path);
+      const stat = await statOf(this.#sandbox, path);
       if (stat?.type === "directory") return false;
       if (stat?.type === "file" && (stat.mode & 0o111) === 0) return true;
       const isOfManager = PACKAGE_MANAGERS_DIRECTORIES.includes(posix.dirname(path));
@@ -99,7 +99,7 @@ export class StandIns {
 
   /** In many images /bin is a link to /usr/bin, so that a program has two paths. Directories of one name have different files. */
   async #isAnotherFile(other: string, path: string): Promise<boolean> {
-    const [one, two] = [await this.#stat(other), await this.#stat(path)];
+    const [one, two] = [await statOf(this.#sandbox, other), await statOf(this.#sandbox, path)];
     if (one === null || one.type === "directory" || two?.type === "directory") return false;
     return one.ino !== two?.ino || one.dev !== two.dev;
   }
@@ -113,20 +113,7 @@ export class StandIns {
   }
 
   async #list(directory: string): Promise<ReadonlySet<string>> {
-    try {
-      return new Set((await this.#sandbox.files.list(directory)).map(({ name }) => name));
-    } catch (error) {
-      if (isBrigError(error) && error.code.startsWith("file.")) return new Set();
-      throw error;
-    }
-  }
-
-  async #stat(path: string): Promise<FileStat | null> {
-    try {
-      return await this.#sandbox.files.stat(path, { followSymlinks: false });
-    } catch (error) {
-      if (isBrigError(error) && error.code.startsWith("file.")) return null;
-      throw error;
-    }
+    const entries = await unlessRefused(this.#sandbox.files.list(directory));
+    return new Set(entries?.map(({ name }) => name));
   }
 }

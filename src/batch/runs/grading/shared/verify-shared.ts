@@ -8,7 +8,7 @@ import type {
 } from "../../../../sandbox/index.js";
 import type { Task, TaskCopy, TaskStep } from "../../../tasks/task.js";
 import type { ArtifactManifest } from "../../artifacts/artifact-manifest.js";
-import { openImageFiles } from "../../place/image-files.js";
+import { ImageFiles } from "../../place/image-files.js";
 import type { ImageUser } from "../../place/image-user.js";
 import { describePrograms, type RunningProgram } from "../../place/running-programs.js";
 import { type PhaseNetworks, type TaskPlace, testsNetwork } from "../../place/task-sandbox.js";
@@ -132,7 +132,7 @@ async function putBack(
   { task, step, imageId, container, stopped, changes }: SharedVerification,
   places: SharedPlaces,
 ): Promise<string[]> {
-  await using image = await openImageFiles(stopped, imageId);
+  await using image = new ImageFiles(stopped, imageId);
   const originals = new Originals(image, {
     copies: givenCopies(task, step, container.cwd),
     owner: container.user,

@@ -5,7 +5,7 @@ import {
 } from "../../../../../src/batch/tasks/dockerfile-for-older-builders.js";
 
 const translated = (...lines: string[]) => {
-  const { text, files } = forOlderBuilders(lines.join("\n"));
+  const { text, files } = forOlderBuilders(lines.join("\n"), []);
   return {
     lines: text.split("\n"),
     files: [...files].map(([path, { mode, content }]) => [path, mode, `${content}`]),
@@ -91,9 +91,20 @@ describe("for builders before Docker 23", () => {
     ]);
   });
 
+  it.each([
+    ["a file", [".brig-heredocs"], ".brig-heredocs-2"],
+    ["what is below a folder", ["a", ".brig-heredocs/2/EOF"], ".brig-heredocs-2"],
+    ["several", [".brig-heredocs", ".brig-heredocs-2", ".brig-heredocs-3"], ".brig-heredocs-4"],
+    ["only similar names", ["a/.brig-heredocs", ".brig-heredocs.txt", ".brig-heredocs-2"], ".brig-heredocs"],
+  ])("the folder of such files is none of the build context, which has %s", (_, context, folder) => {
+    const { text, files } = forOlderBuilders("FROM a\nCOPY <<EOF /x\nEOF\n", context);
+    expect(text.split("\n")[1]).toBe(`COPY ${folder}/2/EOF /x`);
+    expect([...files.keys()]).toEqual([`${folder}/2/EOF`]);
+  });
+
   it("everything else stays as it is", () => {
     const text = "FROM a\n\nRUN echo --link \\\n  && cat <<<EOF\nCOPY --from=b --chmod=1 a b\nENV A=<<EOF\n";
-    expect(forOlderBuilders(text)).toEqual({ text, files: new Map() });
+    expect(forOlderBuilders(text, [".brig-heredocs"])).toEqual({ text, files: new Map() });
   });
 });
 
