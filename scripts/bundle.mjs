@@ -57,7 +57,7 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|command-safety\/|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.

@@ -53,13 +53,13 @@ export const shortOtherwise = [
   "test/unit/agent/mcp/client/{stdio-servers,tool-list/tool-schema}.test.ts",
   "test/unit/services/mcp-server/serve-http.test.ts",
   "test/unit/agent/model/{login/chatgpt-credentials,stream-pieces}.test.ts",
-  "test/unit/sandbox/policy/{session-authority,command-safety/dangerous-commands,command-safety/real-shell}.test.ts",
+  "test/unit/sandbox/policy/session-authority.test.ts",
   "test/unit/batch/runs/seal/seal.test.ts",
   "test/unit/sandbox/{changes/unified-text,snapshots/points}.test.ts",
   "test/unit/agent/session/read/{session-reader,session-steps}.test.ts",
   "test/unit/batch/tasks/{harbor/any-toml,parsers/hostile}.test.ts",
   "test/unit/tools/files/{list-dir/list-dir,read-file/indented-block,read-file/range}.test.ts",
-  "test/unit/tools/{patch/fuzz,patch/reviewed-patch,picture/image-resizer,picture/view-image}.test.ts",
+  "test/unit/tools/{command/dangerous-commands,command/real-shell,patch/fuzz,patch/reviewed-patch,picture/image-resizer,picture/view-image}.test.ts",
 ];
 
 /** Tests of what tests and measures: they run when that changes. */

@@ -5,9 +5,9 @@ import type { ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import { type AgentPlace, conversationAgents, withOneQuestionAtATime } from "./agents/conversation-agents.js";
 import type { LazyAgents } from "./agents/lazy-agents.js";
+import { SessionApprovals, situationIn } from "./approvals/approvals.js";
 import { authorityOf, checkAgainstParent } from "./approvals/authority.js";
 import { EscalatedSandbox } from "./approvals/escalated-sandbox.js";
-import { type LazyApprovals, lazyApprovals } from "./approvals/lazy-approvals.js";
 import { turnInputNames } from "./conversation-option-names.js";
 import type {
   CompactionResult,
@@ -37,7 +37,7 @@ export class AgentConversation implements Conversation {
   readonly #options: ConversationOptions;
   readonly #parts: ConversationParts;
   readonly #escalated: EscalatedSandbox | null;
-  readonly #approvals: LazyApprovals;
+  readonly #approvals: SessionApprovals;
   /** Null for a session that starts no agents. */
   readonly #agents: LazyAgents | null;
   #setting: SessionSetting;
@@ -57,11 +57,8 @@ export class AgentConversation implements Conversation {
       this.#parts.recorder.escalated(sandbox, startMs);
     this.#escalated =
       escalatedSandbox === undefined ? null : new EscalatedSandbox(escalatedSandbox, onEscalation);
-    this.#approvals = lazyApprovals({
-      setting: () => this.#setting,
-      canEscalate: escalatedSandbox !== undefined,
-      approver: options.approver,
-    });
+    const situation = situationIn(setting, { canEscalate: this.#escalated !== null });
+    this.#approvals = new SessionApprovals({ situation, approver: options.approver });
     this.#turns = earlierUse?.turns ?? 0;
     this.#setting = setting;
     this.#agents = this.#openAgents(place);
@@ -143,7 +140,7 @@ export class AgentConversation implements Conversation {
     // The agents still have the old setting, which may allow more.
     await this.#agents?.closeAll({ isFinal: false });
     this.#setting = setting;
-    this.#approvals.forget();
+    this.#approvals.change(situationIn(setting, { canEscalate: this.#escalated !== null }));
     if (sandbox === undefined) return;
     this.#parts.recorder.addReceipt(await this.#sandbox.close());
     this.#sandbox = this.#openSandbox(sandbox);

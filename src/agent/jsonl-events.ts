@@ -2,8 +2,7 @@ import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
 import type { AgentState, FileChange, PlanStep } from "../tools/index.js";
 import { shellQuote, wireStatus } from "../tools/index.js";
-import { wireCauses, wireDisk } from "./session/write/cause-records.js";
-import { wireEntry } from "./session/write/session-records.js";
+import { wireCauses, wireDisk, wireEntry } from "./session/write/session-records.js";
 import { type CallEvent, type CallPart, CallsSoFar } from "./turn/calls-so-far.js";
 import type { AgentEvent } from "./turn/events.js";
 

@@ -101,31 +101,35 @@ export type { StartOptions } from "./open-sandbox.js";
 export { openSandbox } from "./open-sandbox.js";
 export type { CallCause } from "./output/call-cause.js";
 export { causeSentences } from "./output/call-cause.js";
-export type { CapturedOutput } from "./output/captured-output.js";
-export { captured, countLines, keptBytes, renderOutput, total } from "./output/captured-output.js";
-export type { CommandEnd, ResourceUsage, StartFailure } from "./output/command-end.js";
-export { clipped, cutText, textEnd } from "./output/cut-text.js";
-export type { LineFold } from "./output/line-fold.js";
-export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";
-export type { OutputPart } from "./output/output-capture.js";
-export { HeadAndTail, KEPT_OUTPUT_BYTES, OutputCapture } from "./output/output-capture.js";
-export type { TruncationPolicy } from "./output/truncation.js";
+export type { CapturedOutput, OutputPart, TruncationPolicy } from "./output/captured-output.js";
 export {
   BYTES_PER_TOKEN,
+  captured,
+  countLines,
+  HeadAndTail,
+  KEPT_OUTPUT_BYTES,
+  keptBytes,
+  OutputCapture,
+  renderOutput,
   shrinkOutput,
   tokenBudget,
   tokensOfBytes,
+  total,
   truncateOutput,
   truncateParts,
   truncateText,
   truncateWithLineCount,
-} from "./output/truncation.js";
+} from "./output/captured-output.js";
+export type { CommandEnd, ResourceUsage, StartFailure } from "./output/command-end.js";
+export { clipped, cutText, textEnd } from "./output/cut-text.js";
+export type { LineFold } from "./output/line-fold.js";
+export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";
 export { treeLabel } from "./overlay/tree-volumes.js";
 export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
 export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
 export type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
-export type { CommandSituation } from "./policy/approval-decision.js";
+export type { CommandRisk, CommandSituation } from "./policy/approval-decision.js";
 export {
   decideAfterDenial,
   decideCommand,
@@ -142,9 +146,6 @@ export {
   nameOfPolicy,
   parseApprovalPolicy,
 } from "./policy/approval-policy.js";
-export type { CommandPrefix } from "./policy/command-safety/command-prefix.js";
-export { canonicalCommand, isCovered, prefixToOffer } from "./policy/command-safety/command-prefix.js";
-export { riskOf } from "./policy/command-safety/command-risk.js";
 export type { EgressSettings } from "./policy/egress-schema.js";
 export { egressSchema } from "./policy/egress-schema.js";
 export type { HostPattern, PatternParse } from "./policy/hosts.js";

@@ -3,8 +3,14 @@ import { AnySignal } from "../lib/time/any-signal.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
 import { parseArguments } from "./define-tool.js";
 import { overlap } from "./patch/path-locks.js";
-import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
-import { failure, failureOutput } from "./tool-failure.js";
+import {
+  failure,
+  failureOutput,
+  type Tool,
+  type ToolActivity,
+  type ToolCallOptions,
+  type ToolOutput,
+} from "./tool.js";
 
 /** A call as a model makes it. */
 export interface ToolCall {

@@ -19,7 +19,6 @@ import { fileSearchTool } from "./files/file-search.js";
 import { grepFilesForPrograms, grepFilesTool } from "./files/grep-files.js";
 import { listDirForPrograms, listDirTool } from "./files/list-dir/list-dir.js";
 import { readFileForPrograms, readFileTool } from "./files/read-file/read-file.js";
-import type { MaskedTools } from "./masked-tools.js";
 import {
   listMcpResourcesTool,
   listMcpResourceTemplatesTool,
@@ -46,9 +45,7 @@ export interface ToolDependencies
     JsReplNeeds,
     McpResourceNeeds,
     SearchToolsNeeds,
-    WebSearchNeeds {
-  readonly masked: MaskedTools;
-}
+    WebSearchNeeds {}
 
 /** All tools by name, in the order in which a model sees them. */
 const factories = {
@@ -120,7 +117,7 @@ export function createTools(needs: ToolDependencies): {
   byName: ReadonlyMap<string, Tool>;
 } {
   const tools = Object.entries<(needs: ToolDependencies) => Tool>(factories).map(
-    ([name, create]) => [name, needs.masked.over(create(needs))] as const,
+    ([name, create]) => [name, create(needs)] as const,
   );
   const byName = new Map(tools);
   for (const [alias, name] of Object.entries(aliases)) byName.set(alias, byName.get(name) as Tool);

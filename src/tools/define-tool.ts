@@ -1,8 +1,13 @@
+import { posix } from "node:path";
 import type { z } from "zod";
 import { BrigError } from "../errors.js";
 import { withoutMark } from "../lib/utf8.js";
+import type { TruncationPolicy } from "../sandbox/index.js";
 import { jsonSchemaOf } from "./json-schema.js";
+import type { SandboxPlace } from "./review/action.js";
+import type { ActionReview } from "./review/approval.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
+import type { ToolSandbox } from "./tool-sandbox.js";
 
 /** The real name of a parameter, optionally with a function that converts the value. */
 export type ParameterAliases = Readonly<
@@ -128,4 +133,49 @@ function invalidInput(reason: string, cause: unknown): BrigError {
     code: "tool.invalid-input",
     cause,
   });
+}
+
+// What several tools need of their session. Each tool declares the ones that it uses.
+
+export interface WorkingDirectory {
+  /** Absolute path inside the sandbox. */
+  readonly cwd: string;
+}
+
+export interface CommandEnvironment {
+  /** Variables that every command gets in addition to those of the sandbox. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export interface SandboxAccess {
+  /** Waits until the sandbox has started. Default: the session's own. */
+  sandbox(place?: SandboxPlace): Promise<ToolSandbox>;
+}
+
+export interface Reviewed {
+  readonly review: ActionReview;
+}
+
+export interface OutputLimit {
+  readonly truncation: TruncationPolicy;
+}
+
+/** Full access includes the network, so the variable with which Codex denies that is unset there. */
+export function environmentIn(
+  { environment }: CommandEnvironment,
+  place: SandboxPlace,
+): Readonly<Record<string, string | undefined>> {
+  if (place === "sandbox") return environment;
+  return { ...environment, CODEX_SANDBOX_NETWORK_DISABLED: undefined };
+}
+
+/** An empty `workdir` means the default. */
+export function workdirOf({ cwd }: WorkingDirectory, workdir: string | null | undefined): string {
+  return posix.resolve(cwd, workdir ?? "");
+}
+
+/** Does not resolve `..`, which depends on where symbolic links lead: the kernel does that. */
+export function absolutePath(cwd: string, path: string): string {
+  const joined = path.startsWith("/") ? path : `${cwd}/${path}`;
+  return joined.split("/").includes("..") ? joined : posix.resolve(joined);
 }

@@ -24,8 +24,10 @@ export type { CallOutcome, ToolCall } from "./call-scheduler.js";
 export { CallScheduler } from "./call-scheduler.js";
 export type { NameOfTool, ToolName, ToolOf } from "./catalogue.js";
 export { ADVICE_START } from "./command/command-output.js";
+export type { CommandPrefix, CommandSafety } from "./command/command-safety.js";
 export type { ExecToolResult } from "./command/exec-tool.js";
-export { commandForPeople, shellQuote, shellScript } from "./command/shell-quote.js";
+export { ReadCommand } from "./command/read-command.js";
+export { commandForPeople, shellQuote, shellScript } from "./command/shell.js";
 export { faultsOf } from "./define-tool.js";
 export type { FileMatch, FileSearchResult } from "./files/file-search.js";
 export type { JsonSchema } from "./json-schema.js";
@@ -58,11 +60,9 @@ export { ImageResizer } from "./picture/image-resizer.js";
 export type { ToolRegistry, ToolRegistryOptions } from "./registry.js";
 export { createToolRegistry } from "./registry.js";
 export type { ActionToReview, FileChange, FileDiff, McpCallToReview, SandboxPlace } from "./review/action.js";
-export type { ActionReview, DeniedAttempt, SecondVerdict, Verdict } from "./review/approval.js";
+export type { ActionReview, DeniedAttempt, ReviewedCall, SecondVerdict, Verdict } from "./review/approval.js";
 export type { AskedUser, UserQuestion } from "./session/request-user-input.js";
 export type {
-  AgentCallEnd,
-  AgentCallStart,
   AnsweredApproval,
   ApprovalQuestion,
   FunctionToolSpec,
@@ -75,7 +75,7 @@ export type {
   ToolOutput,
   ToolSpec,
 } from "./tool.js";
-export { failure } from "./tool-failure.js";
+export { failure } from "./tool.js";
 export type { GateLayer, ToolGates } from "./tool-gates.js";
 export {
   defaultGates,
@@ -87,7 +87,6 @@ export {
   noMcpServers,
 } from "./tool-gates.js";
 export type {
-  ResourceUsage,
   ToolExit,
   ToolFiles,
   ToolProcess,

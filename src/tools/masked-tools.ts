@@ -5,8 +5,12 @@ import type { ToolSandbox } from "./tool-sandbox.js";
 
 type MaskText = NonNullable<ToolSandbox["maskSecrets"]>;
 
-/** Hides the secrets of a sandbox, which may still be starting, in what its tools return and report. */
+/**
+ * Hides the secrets of a sandbox, which may still be starting, in what its tools return and report. Every call passes
+ * here, whether a model, a program or another tool makes it.
+ */
 export class MaskedTools {
+  readonly #masked = new WeakMap<Tool, Tool>();
   /** Undefined while the sandbox is starting. */
   #mask: MaskText | null | undefined;
   readonly #ready: Promise<void>;
@@ -25,6 +29,12 @@ export class MaskedTools {
   }
 
   over(tool: Tool): Tool {
+    const known = this.#masked.get(tool) ?? this.#over(tool);
+    this.#masked.set(tool, known);
+    return known;
+  }
+
+  #over(tool: Tool): Tool {
     const execute: Tool["execute"] = async (args, call) => {
       const output = await tool.execute(args, this.#watched(call));
       if (this.#waits && this.#mask === undefined) await this.#ready;

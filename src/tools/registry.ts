@@ -9,7 +9,7 @@ import { createTools, type NameOfTool, type ToolDependencies, type ToolOf } from
 import { MissingPrograms } from "./command/command-output.js";
 import { CommandSessions } from "./command/command-sessions.js";
 import { DEFAULT_MAX_POLL_MS } from "./command/session-report.js";
-import { findUserShell, type UserShell } from "./command/user-shell.js";
+import { findUserShell, type UserShell } from "./command/shell.js";
 import { strictSchema } from "./json-schema.js";
 import { MaskedTools } from "./masked-tools.js";
 import type { Elicit, McpServers } from "./mcp/mcp-servers.js";
@@ -20,8 +20,7 @@ import { JsKernel } from "./repl/js-kernel.js";
 import { KernelSlot } from "./repl/kernel-slot.js";
 import { type ActionReview, unreviewed } from "./review/approval.js";
 import type { AskedUser } from "./session/request-user-input.js";
-import type { Tool, ToolSpec } from "./tool.js";
-import { failure, failureOutput } from "./tool-failure.js";
+import { failure, failureOutput, type Tool, type ToolSpec } from "./tool.js";
 import {
   defaultGates,
   isOffered,
@@ -149,14 +148,19 @@ export function createToolRegistry(
   });
   const { mcpTools } = dependencies;
   const { tools, byName } = createTools(dependencies);
-  const find = (name: string) => byName.get(name) ?? mcpTools.find(name);
-  const gatesNow = () =>
-    options.mcp === undefined ? gates : { ...gates, search_tool_bm25: mcpTools.isSearched };
-  const all = () => [...tools, ...mcpTools.all.flatMap(({ modelName }) => mcpTools.find(modelName) ?? [])];
+  const masked = new MaskedTools(sandbox, { waits: mcpTools !== null });
+  const find = (name: string) => byName.get(name) ?? mcpTools?.find(name);
+  const offers = new Map(tools.map(({ name }) => [name, offerOf(name, gates)]));
+  // Whether there is a search changes with the servers' tools. All else is decided for the whole session.
+  const offerNow = (name: string) =>
+    name === "search_tool_bm25" && mcpTools !== null
+      ? offerOf(name, { ...gates, [name]: mcpTools.isSearched })
+      : offers.get(name);
+  const all = () => [...tools, ...(mcpTools?.everyTool() ?? [])];
   const registry: ToolRegistry = {
     get<Name extends string>(name: NameOfTool<Name>) {
       const tool = find(name);
-      if (tool !== undefined) return tool as ToolOf<Name>;
+      if (tool !== undefined) return masked.over(tool) as ToolOf<Name>;
       throw new BrigError(`unsupported call: ${name}`, {
         code: "tool.unknown",
         hint: `the tools are ${clipped(
@@ -169,21 +173,29 @@ export function createToolRegistry(
     },
     has: (name) => find(name) !== undefined,
     getToolNames: () => all().map(({ name }) => name),
-    getAll: all,
+    getAll: () => all().map((tool) => masked.over(tool)),
     getSpecs({ strict = false } = {}) {
-      const offered = [...tools.filter(({ name }) => isOffered(name, gatesNow())), ...mcpTools.offered()];
+      const offered = [
+        ...tools.filter(({ name }) => offerNow(name)?.isOffered),
+        ...(mcpTools?.offered() ?? []),
+      ];
       const specs = offered.map(({ spec }) => (strict ? strictSpec(spec) : spec));
       return gathersAgentTools(gates, options) ? inNamespace(specs) : specs;
     },
     refusalOf(name) {
       const realName = byName.get(name)?.name ?? name;
-      return isTooDeep(realName) ? null : refusalOf(realName, gatesNow());
+      return isTooDeep(realName) ? null : (offerNow(realName)?.refusal ?? null);
     },
     async close() {
       await Promise.all([dependencies.sessions.close(), dependencies.jsKernel.reset()]);
     },
   };
   return registry;
+}
+
+/** Whether a tool is offered, and the answer to a model that calls it although it may not. */
+function offerOf(name: string, gates: ToolGates): { isOffered: boolean; refusal: string | null } {
+  return { isOffered: isOffered(name, gates), refusal: refusalOf(name, gates) };
 }
 
 function gathersAgentTools({ multi_agent: form }: ToolGates, options: ToolRegistryOptions): boolean {
@@ -237,7 +249,6 @@ function createDependencies(
     foundTools = new Set<string>(),
     truncation = { mode: "tokens", limit: 10_000 },
   } = options;
-  const masked = new MaskedTools(sandbox, { waits: options.mcp !== undefined });
   let shell: Promise<UserShell> | undefined;
   const dependencies: ToolDependencies = {
     cwd: options.cwd,
@@ -261,16 +272,17 @@ function createDependencies(
     },
     mcp: options.mcp ?? null,
     foundTools,
-    masked,
-    mcpTools: new McpToolSet({
-      masked,
-      mcp: options.mcp ?? null,
-      foundTools,
-      searchesTools: gates.search_tool_bm25 ?? null,
-      elicit: options.elicit ?? null,
-      review,
-      truncation,
-    }),
+    mcpTools:
+      options.mcp === undefined
+        ? null
+        : new McpToolSet({
+            mcp: options.mcp,
+            foundTools,
+            searchesTools: gates.search_tool_bm25 ?? null,
+            elicit: options.elicit ?? null,
+            review,
+            truncation,
+          }),
     nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
     jsKernel: new KernelSlot(() => JsKernel.start(dependencies)),
     callTool,

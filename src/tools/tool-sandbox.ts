@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { CommandEnd, ResourceUsage as CommandUsage, StartFailure } from "../sandbox/index.js";
+import type { CommandEnd, StartFailure } from "../sandbox/index.js";
 
 import type { PatchFiles } from "./patch/patch-files.js";
 
@@ -8,9 +8,6 @@ export type ToolExit = CommandEnd;
 
 /** Why a program of a tool could not be started. */
 export type ToolStartFailure = StartFailure;
-
-/** CPU time and peak memory of a program. */
-export type ResourceUsage = CommandUsage;
 
 /** What the tools need of a sandbox. */
 export interface ToolSandbox {

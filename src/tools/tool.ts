@@ -1,3 +1,4 @@
+import { BrigError, isBrigError } from "../errors.js";
 import type { CallCause, CommandEnd, OutputPart, ResourceUsage, SandboxDenial } from "../sandbox/index.js";
 import type { AgentState } from "./agents/agents.js";
 import type { JsonSchema } from "./json-schema.js";
@@ -119,7 +120,7 @@ export interface McpCallEnd {
 export type AgentCallName = "spawn_agent" | "send_input" | "resume_agent" | "wait" | "close_agent";
 
 /** A call about other agents. */
-export interface AgentCallStart {
+interface AgentCallStart {
   tool: AgentCallName;
   /** The ids of the agents; empty if the call starts one. */
   targets: readonly string[];
@@ -128,7 +129,7 @@ export interface AgentCallStart {
 }
 
 /** How such a call ended. */
-export interface AgentCallEnd extends AgentCallStart {
+interface AgentCallEnd extends AgentCallStart {
   /** By id, also of an agent that the call has started. */
   states: Readonly<Record<string, AgentState>>;
   success: boolean;
@@ -200,4 +201,19 @@ interface WebSearchSpec {
   type: "web_search";
   /** Whether pages are fetched live; otherwise they come from the provider's cache. */
   external_web_access: boolean;
+}
+
+export function failure(content: string): ToolOutput {
+  return { content, success: false };
+}
+
+/** An error that the model can react to becomes an output; any other, e.g. `sandbox.gone`, is thrown. */
+export function failureOutput(error: unknown): ToolOutput {
+  if (isBrigError(error) && /^(?:tool|file|exec)\./.test(error.code)) return failure(error.message);
+  throw error;
+}
+
+/** Throws `tool.invalid-input` with a message for the model unless the condition is met. */
+export function requireInput(isMet: boolean, message: string): void {
+  if (!isMet) throw new BrigError(message, { code: "tool.invalid-input" });
 }

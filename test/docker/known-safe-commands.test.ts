@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../src/sandbox/policy/approval-policy.js";
-import { isKnownSafe } from "../../src/sandbox/policy/command-safety/command-risk.js";
 import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
+import { CommandSafety } from "../../src/tools/command/command-safety.js";
 import { type ApprovalPlay, playApprovals } from "../support/approvals.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import {
@@ -232,9 +232,9 @@ const refused = /approval required by policy, but nobody is there to approve it/
 
 describe("what starts unasked in a hostile directory starts nothing else", () => {
   it("is what is known to be safe, every program of it", () => {
-    for (const command of safe) expect(isKnownSafe(command), command.join(" ")).toBe(true);
+    for (const command of safe) expect(new CommandSafety(command).risk, command.join(" ")).toBe("safe");
     for (const command of [...starting, ...others])
-      expect(isKnownSafe(command), command.join(" ")).toBe(false);
+      expect(new CommandSafety(command).risk, command.join(" ")).not.toBe("safe");
   });
 
   it.each(modes.flatMap((mode) => policies.map((policy) => [mode, policy] as const)))(

@@ -2,7 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { lstat, readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { sandboxFiles } from "../../src/sandbox/files/files.js";
-import type { CommandContext } from "../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../src/sandbox/process/command.js";
 import {
   type CommitStage,
   makeStage,

@@ -5,10 +5,10 @@ import fc from "fast-check";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { summary } from "../../src/tools/patch/apply-patch-tool.js";
 import type { PatchFiles } from "../../src/tools/patch/patch-files.js";
-import { createPatcher } from "../../src/tools/patch/patcher.js";
 import { fileText, line, mutatedPatch } from "../unit/tools/patch/patches.js";
 import { readTree } from "./host-tree.js";
 import type { PatchCase } from "./patch-cases.js";
+import { textPatcher } from "./text-patcher.js";
 
 /** Files by their names; a link says `-> ` and where it leads, a name that ends with a slash is an empty directory. */
 export type PatchTree = Readonly<Record<string, string | Buffer>>;
@@ -28,7 +28,7 @@ export type PatchEngine = (patch: string, directory: string) => Promise<{ exitCo
 export const toolsEngine =
   (files: PatchFiles): PatchEngine =>
   async (patch, directory) => {
-    const outcome = await createPatcher(() => files).applyPatch(patch, { cwd: directory });
+    const outcome = await textPatcher(() => files).applyPatch(patch, { cwd: directory });
     if (outcome.kind === "applied") return { exitCode: 0, said: summary(outcome.changes) };
     const reason = outcome.kind === "empty" ? "No files were modified." : outcome.reason;
     const said = reason

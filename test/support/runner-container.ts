@@ -9,7 +9,7 @@ import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";
 import { toolboxIn } from "../../src/sandbox/images/toolbox-volume.js";
 import { TOOLBOX_PATH } from "../../src/sandbox/plan/create-body.js";
 import { loadSeccompProfile } from "../../src/sandbox/policy/policy-directory.js";
-import type { CommandContext } from "../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../src/sandbox/process/command.js";
 import { containerBody } from "./container-body.js";
 import { toolboxUnderTest } from "./sandbox.js";
 import { testLabels } from "./test-run.js";

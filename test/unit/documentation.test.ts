@@ -12,7 +12,7 @@ import { parseScript } from "../../src/agent/model/script/script.js";
 import { commands } from "../../src/cli/command-list.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
-import { isKnownSafe } from "../../src/sandbox/policy/command-safety/command-risk.js";
+import { CommandSafety } from "../../src/tools/command/command-safety.js";
 import { testContext } from "../support/cli-context.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -210,8 +210,8 @@ describe("a page about the network", () => {
 it("docs/approvals.md names every program that is known to be read-only, and no other", () => {
   const text = readFileSync(join(root, "docs/approvals.md"), "utf8");
   const named = /## Commands known to be read-only\n\n`([^`]+)`/.exec(text)?.[1]?.split(" ") ?? [];
-  expect(named.filter((name) => !isKnownSafe([name, "x"]))).toEqual([]);
-  const source = readFileSync(join(root, "src/sandbox/policy/command-safety/command-risk.ts"), "utf8");
+  expect(named.filter((name) => new CommandSafety([name, "x"]).risk !== "safe")).toEqual([]);
+  const source = readFileSync(join(root, "src/tools/command/command-safety.ts"), "utf8");
   const all = [...(/const readOnlyPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
   expect(named).toEqual(all.flatMap(([, names = ""]) => names.trim().split(" ")));
 });

@@ -7,25 +7,25 @@ import {
   decideMcpCall,
   decidePatch,
   escalationRefusal,
-  prefixToOffer,
   RETRY_REASON,
   refusalText,
-  riskOf,
 } from "../../sandbox/index.js";
 import type {
   ActionReview,
   ActionToReview,
   AnsweredApproval,
   ApprovalQuestion,
+  CommandPrefix,
+  CommandSafety,
   DeniedAttempt,
+  ReviewedCall,
   SandboxPlace,
   SecondVerdict,
-  ToolCallOptions,
   Verdict,
 } from "../../tools/index.js";
-import { shellQuote } from "../../tools/index.js";
+import { ReadCommand, shellQuote } from "../../tools/index.js";
 import type { AgentLabel } from "../agents/agent-label.js";
-import { Grants } from "./approval-grants.js";
+import type { SessionSetting } from "../session/setting.js";
 import { QuestionQueue } from "./question-queue.js";
 
 /** A question to a person. */
@@ -65,23 +65,45 @@ interface ApprovalOptions {
   approver?: Approver | undefined;
 }
 
+/** What a session's setting says about approvals. */
+export function situationIn(
+  { sandboxMode, approvalPolicy = "never", network }: SessionSetting,
+  { canEscalate }: Pick<ApprovalSituation, "canEscalate">,
+): ApprovalSituation {
+  return {
+    policy: approvalPolicy,
+    isRestricted: sandboxMode !== "danger-full-access",
+    canEscalate,
+    hasNetwork: network.kind !== "none",
+  };
+}
+
 /** Decides about actions by the policy, a person's answers, and earlier approvals for the session. */
 export class SessionApprovals implements ActionReview {
-  readonly #options: ApprovalOptions;
-  readonly #grants = new Grants();
+  readonly #approver: Approver | undefined;
   readonly #queue = new QuestionQueue();
+  #situation: ApprovalSituation;
+  #grants = new Grants();
 
-  constructor(options: ApprovalOptions) {
-    this.#options = options;
+  constructor({ situation, approver }: ApprovalOptions) {
+    this.#situation = situation;
+    this.#approver = approver;
+  }
+
+  /** Forgets the approvals so far, because they were given for the old situation. */
+  change(situation: ApprovalSituation): void {
+    this.#situation = situation;
+    this.#grants = new Grants();
   }
 
   escalationRefusal(tool: string): string | null {
-    return escalationRefusal(this.#options.situation.policy, tool);
+    return escalationRefusal(this.#situation.policy, tool);
   }
 
-  async review(action: ActionToReview, call: ToolCallOptions): Promise<Verdict> {
-    const { situation } = this.#options;
-    const decision = decide(action, situation);
+  async review(action: ActionToReview, call: ReviewedCall): Promise<Verdict> {
+    const situation = this.#situation;
+    const safety = await safetyOf(action, call);
+    const decision = decide({ action, safety }, situation);
     switch (decision.kind) {
       case "run":
         return { kind: "run", place: "sandbox" };
@@ -89,8 +111,9 @@ export class SessionApprovals implements ActionReview {
         return refusal(decision.cause, { action, situation });
       case "ask": {
         const { place } = decision;
-        const prefix = prefixOf(action, place);
-        const answer = await this.#answerTo({ action, place, reason: null, denial: null, prefix }, call);
+        const prefix = prefixOf({ action, safety }, place);
+        const question = { action, place, reason: null, denial: null, prefix };
+        const answer = await this.#answerTo({ question, safety }, call);
         if (answer === "nobody") return refusal("nobody", { action, situation });
         return answer === "approved" ? { kind: "run", place } : { kind: "refused", reason: { by: "user" } };
       }
@@ -102,39 +125,43 @@ export class SessionApprovals implements ActionReview {
   async reviewFailure(
     action: ActionToReview,
     { findDenial }: DeniedAttempt,
-    call: ToolCallOptions,
+    call: ReviewedCall,
   ): Promise<SecondVerdict> {
-    const { situation } = this.#options;
+    const situation = this.#situation;
     if (action.kind === "mcp-call") return "stands";
     if (decideAfterDenial(action.kind, situation) === "stands") return "stands";
     const denial = findDenial(situation);
     if (denial === null) return "stands";
     const place = "escalated";
-    const prefix = prefixOf(action, place);
+    const safety = await safetyOf(action, call);
+    const prefix = prefixOf({ action, safety }, place);
     const question = { action, place, reason: RETRY_REASON, denial, prefix } as const;
-    const answer = await this.#answerTo(question, call);
+    const answer = await this.#answerTo({ question, safety }, call);
     if (answer === "nobody") return "stands";
     return answer === "approved" ? "run-escalated" : "stands-by-user";
   }
 
   /** Uses an earlier answer, or asks. Questions are asked one at a time, in the order of their calls. */
   async #answerTo(
-    question: ApprovalQuestion,
-    call: ToolCallOptions,
+    { question, safety }: { question: ApprovalQuestion; safety: CommandSafety | null },
+    call: ReviewedCall,
   ): Promise<"approved" | "denied" | "nobody"> {
-    const { approver } = this.#options;
-    if (this.#grants.has(question)) return "approved";
+    const approver = this.#approver;
+    const asked = { ...question, safety };
+    // An answer does not count for a situation that has replaced this one meanwhile.
+    const grants = this.#grants;
+    if (grants.has(asked)) return "approved";
     if (approver === undefined) return "nobody";
     const startedAt = performance.now();
     const { signal, origin } = call;
     return await this.#queue.inTurn({ position: origin?.position ?? 0, signal }, async () => {
-      if (this.#grants.has(question)) return "approved";
+      if (grants.has(asked)) return "approved";
       call.onActivity?.({ kind: "approval-requested", ...question });
       let answer: AnsweredApproval = "withdrawn";
       try {
         const request = { ...question, callId: origin?.callId ?? null };
-        const asked = approver.ask(request, { signal });
-        answer = this.#take(await beforeAbort(asked, signal), question);
+        const answering = approver.ask(request, { signal });
+        answer = take(await beforeAbort(answering, signal), asked, grants);
       } finally {
         const waitedMs = performance.now() - startedAt;
         call.onActivity?.({ kind: "approval-answered", ...question, answer, waitedMs });
@@ -143,29 +170,49 @@ export class SessionApprovals implements ActionReview {
       return answer === "denied" ? "denied" : "approved";
     });
   }
-
-  /** Remembers what is approved for the session. */
-  #take(answer: ApprovalAnswer, question: ApprovalQuestion): AnsweredApproval {
-    if (answer === "approved_for_session") this.#grants.addAction(question);
-    if (typeof answer === "string") return answer;
-    const isOffered =
-      question.prefix !== null && JSON.stringify(answer.approvedPrefix) === JSON.stringify(question.prefix);
-    if (!isOffered) return "approved";
-    this.#grants.addPrefix(answer.approvedPrefix, question.place);
-    return "approved_prefix";
-  }
 }
 
-function decide(action: ActionToReview, situation: ApprovalSituation) {
+/** Remembers what is approved for the session. */
+function take(
+  answer: ApprovalAnswer,
+  asked: Grantable & Pick<ApprovalQuestion, "prefix">,
+  grants: Grants,
+): AnsweredApproval {
+  if (answer === "approved_for_session") grants.addAction(asked);
+  if (typeof answer === "string") return answer;
+  const { prefix, place } = asked;
+  const isOffered = prefix !== null && JSON.stringify(answer.approvedPrefix) === JSON.stringify(prefix);
+  if (!isOffered) return "approved";
+  grants.addPrefix(answer.approvedPrefix, place);
+  return "approved_prefix";
+}
+
+/**
+ * What the command of an action could do; null for an action that is no command. The tool has read it already. What
+ * people are shown decides, so another command than that is read again.
+ */
+async function safetyOf(action: ActionToReview, { command }: ReviewedCall): Promise<CommandSafety | null> {
+  if (action.kind !== "command") return null;
+  const read = command?.argv === action.argv ? command : new ReadCommand(action.argv);
+  return await read.safety();
+}
+
+interface JudgedAction {
+  action: ActionToReview;
+  /** What the command could do; null for an action that is no command. */
+  safety: CommandSafety | null;
+}
+
+function decide({ action, safety }: JudgedAction, situation: ApprovalSituation) {
   if (action.kind === "patch") return decidePatch(situation.policy);
   if (action.kind === "mcp-call") return decideMcpCall({ ...situation, ...action });
-  const { argv, escalation } = action;
-  return decideCommand({ ...situation, risk: riskOf(argv), isEscalationAsked: escalation.isAsked });
+  const { isAsked: isEscalationAsked } = action.escalation;
+  return decideCommand({ ...situation, risk: safety?.risk ?? "dangerous", isEscalationAsked });
 }
 
-function prefixOf(action: ActionToReview, place: SandboxPlace): readonly string[] | null {
+function prefixOf({ action, safety }: JudgedAction, place: SandboxPlace): readonly string[] | null {
   if (action.kind !== "command" || action.takesInput) return null;
-  return prefixToOffer(action.argv, { proposed: action.escalation.prefixRule, place });
+  return safety?.prefixToOffer({ proposed: action.escalation.prefixRule, place }) ?? null;
 }
 
 function refusal(
@@ -175,4 +222,49 @@ function refusal(
   const { tool } = action;
   const command = action.kind === "command" ? shellQuote(action.argv) : tool;
   return { kind: "refused", reason: { by: "policy", text: refusalText(cause, { policy, tool, command }) } };
+}
+
+/** An approval in one place does not count in the other. */
+interface Grantable extends JudgedAction {
+  place: SandboxPlace;
+}
+
+/** Approvals of a person for the rest of the session, or until its setting changes. */
+class Grants {
+  readonly #keys = new Set<string>();
+  readonly #prefixes: { prefix: CommandPrefix; place: SandboxPlace }[] = [];
+
+  /** Whether the question is already answered. */
+  has({ action, safety, place }: Grantable): boolean {
+    const keys = keysOf({ action, safety, place });
+    if (keys.length > 0 && keys.every((key) => this.#keys.has(key))) return true;
+    // Whoever approved a prefix did not approve the input that the agent may later write to the command.
+    if (action.kind !== "command" || action.takesInput || safety === null) return false;
+    const granted = this.#prefixes.filter((grant) => order.indexOf(grant.place) >= order.indexOf(place));
+    return safety.isCovered(
+      granted.map(({ prefix }) => prefix),
+      place,
+    );
+  }
+
+  /**
+   * Remembers an approval for the session. For a command, it covers the same command in the same directory;
+   * for a patch, every patch of the same files; for a call of an MCP server, every call of the same tool.
+   */
+  addAction(asked: Grantable): void {
+    for (const key of keysOf(asked)) this.#keys.add(key);
+  }
+
+  addPrefix(prefix: CommandPrefix, place: SandboxPlace): void {
+    this.#prefixes.push({ prefix, place });
+  }
+}
+
+const order: readonly SandboxPlace[] = ["sandbox", "escalated"];
+
+function keysOf({ action, safety, place }: Grantable): string[] {
+  if (action.kind === "mcp-call") return [JSON.stringify([place, "mcp", action.server, action.name])];
+  if (action.kind === "patch") return action.changes.map(({ path }) => JSON.stringify([place, path]));
+  const { argv, cwd, takesInput } = action;
+  return [JSON.stringify([place, cwd, takesInput, safety?.single ?? argv])];
 }

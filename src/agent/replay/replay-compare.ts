@@ -1,6 +1,5 @@
 import type { CallOutput } from "../model/items.js";
-import { joinOutput, outputParts } from "./output-parts.js";
-import { readStructuredOutput } from "./structured-output.js";
+import { joinOutput, outputParts, readStructuredOutput } from "./output-parts.js";
 
 /** Parts of brig's lines that differ in every run. */
 const unrepeatable: readonly { name: string; pattern: RegExp; placeholder: string }[] = [

@@ -1,6 +1,6 @@
-import { tokensOfBytes, truncateText } from "../../sandbox/index.js";
+import { truncateText } from "../../sandbox/index.js";
 import { ADVICE_START } from "../../tools/index.js";
-import { type MessageItem, messageText, type ResponseItem, textMessage, wireItem } from "../model/items.js";
+import { itemTokens, type MessageItem, messageText, type ResponseItem, textMessage } from "../model/items.js";
 
 /** Size of the user's messages that are kept word for word. */
 export const KEPT_USER_TOKENS = 20_000;
@@ -63,32 +63,4 @@ function latest(messages: readonly MessageItem[], maxTokens: number): MessageIte
 /** A message that is cut loses its pictures. */
 function cut(message: MessageItem, tokens: number): MessageItem {
   return textMessage("user", truncateText(messageText(message), { mode: "tokens", limit: tokens }));
-}
-
-/** The estimate for a picture of any size, because endpoints scale pictures. */
-const IMAGE_TOKENS = 1800;
-
-/** Encrypted reasoning is base64 of an envelope of about this size around the text. */
-const REASONING_ENVELOPE_BYTES = 650;
-
-/** Estimates the tokens of an item at four bytes each. */
-export function itemTokens(item: ResponseItem): number {
-  if (item.type === "reasoning" && typeof item.encrypted_content === "string") {
-    const bytes = (item.encrypted_content.length * 3) / 4 - REASONING_ENVELOPE_BYTES;
-    return tokensOfBytes(Math.max(0, bytes) + jsonBytes(item.summary));
-  }
-  const { shown, imageCount } = withoutPictures(item);
-  return tokensOfBytes(jsonBytes(shown)) + imageCount * IMAGE_TOKENS;
-}
-
-function withoutPictures(item: ResponseItem): { shown: unknown; imageCount: number } {
-  const parts = item.type === "message" ? item.content : "output" in item ? item.output : null;
-  if (!Array.isArray(parts)) return { shown: wireItem(item), imageCount: 0 };
-  const texts = parts.filter(({ type }) => type !== "input_image");
-  const shown = { ...item, [item.type === "message" ? "content" : "output"]: texts };
-  return { shown, imageCount: parts.length - texts.length };
-}
-
-function jsonBytes(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }

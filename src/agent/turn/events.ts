@@ -1,20 +1,6 @@
 import type { BrigError } from "../../errors.js";
-import type { CallCause, EgressEntry } from "../../sandbox/index.js";
-import type {
-  AgentCallEnd,
-  AgentCallStart,
-  AgentState,
-  AnsweredApproval,
-  ApprovalQuestion,
-  ElicitAnswer,
-  FileChange,
-  FileDiff,
-  McpCallEnd,
-  McpCallStart,
-  McpProgress,
-  PlanStep,
-  ResourceUsage,
-} from "../../tools/index.js";
+import type { EgressEntry } from "../../sandbox/index.js";
+import type { AgentState, ToolActivity } from "../../tools/index.js";
 import type { AgentPlacement } from "../agents/agent-label.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { SessionReceipt } from "../session/receipts.js";
@@ -54,52 +40,8 @@ export type AgentEvent =
   | { kind: "reasoning"; text: string }
   | { kind: "message"; text: string }
   | { kind: "call-started"; callId: string; name: string; input: string }
-  | { kind: "command-started"; callId: string; argv: readonly string[]; cwd: string }
-  | { kind: "command-output"; callId: string; chunk: Uint8Array }
-  | {
-      kind: "command-ended";
-      callId: string;
-      exitCode: number;
-      output: string;
-      /** Known reasons for the failure. Absent or empty if there are none. */
-      causes?: readonly CallCause[] | undefined;
-      durationMs: number;
-      usage: ResourceUsage;
-    }
-  /** The command was not allowed to start; the model reads the `reason`. */
-  | { kind: "command-declined"; callId: string; argv: readonly string[]; cwd: string; reason: string }
-  /** A person is asked, and the call waits for the answer. */
-  | ({ kind: "approval-requested"; callId: string } & ApprovalQuestion)
-  | ({
-      kind: "approval-answered";
-      callId: string;
-      answer: AnsweredApproval;
-      waitedMs: number;
-    } & ApprovalQuestion)
-  | ({ kind: "mcp-call-started"; callId: string } & McpCallStart)
-  | ({ kind: "mcp-call-progress"; callId: string } & McpProgress)
-  /** A server asks the user something. The call waits for the answer. */
-  | { kind: "mcp-question-asked"; callId: string; server: string }
-  | {
-      kind: "mcp-question-answered";
-      callId: string;
-      server: string;
-      action: ElicitAnswer["action"];
-      waitedMs: number;
-    }
-  | ({ kind: "mcp-call-ended"; callId: string } & McpCallEnd)
-  | { kind: "patch-started"; callId: string; changes: readonly FileChange[]; patch: string }
-  /** `changes` and `diffs` have only what was really changed, also if the patch failed. */
-  | {
-      kind: "patch-ended";
-      callId: string;
-      changes: readonly FileChange[];
-      diffs?: readonly FileDiff[] | undefined;
-      success: boolean;
-    }
-  | ({ kind: "agent-call-started"; callId: string } & AgentCallStart)
-  | ({ kind: "agent-call-ended"; callId: string } & AgentCallEnd)
-  | { kind: "plan-updated"; callId: string; explanation: string | null; steps: readonly PlanStep[] }
+  /** What the tool reports during the call, and after it while its command still runs. */
+  | ({ callId: string } & CallActivity)
   | {
       kind: "call-ended";
       callId: string;
@@ -143,6 +85,9 @@ export type AgentEvent =
   | { kind: "turn-completed"; usage: TokenUsage }
   | { kind: "turn-failed"; error: BrigError }
   | { kind: "turn-interrupted" };
+
+/** Advice is for the model, and is reported as a warning. */
+type CallActivity = Exclude<ToolActivity, { kind: "advice" }>;
 
 /** The conversation reached its limit, the endpoint refused it as too long, or a person asked for it. */
 export type CompactionReason = "limit" | "overflow" | "request";

@@ -4,12 +4,12 @@ import {
   type CallOutput,
   isToolCall,
   isToolOutput,
+  itemTokens,
   type ResponseItem,
   type ToolCallItem,
   type ToolOutputItem,
 } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
-import { itemTokens } from "../session/compacted-items.js";
 
 /** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */
 const RECORDED_SHARE = 1.2;

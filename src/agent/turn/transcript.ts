@@ -1,13 +1,7 @@
 import { mapTexts } from "../../lib/json/map-texts.js";
 import type { TruncationPolicy } from "../../sandbox/index.js";
 import type { CallOutcome } from "../../tools/index.js";
-import {
-  isToolCall,
-  isToolOutput,
-  messageText,
-  type ResponseItem,
-  type ToolCallItem,
-} from "../model/items.js";
+import { isToolOutput, messageText, type ResponseItem, type ToolCallItem } from "../model/items.js";
 import { noUsage, type TokenUsage, usageTogether } from "../model/model-client.js";
 import type { SessionLog, SessionRecord } from "../session/write/session-file.js";
 import { eventOfItem, responseItem, tokenCountEvent } from "../session/write/session-records.js";
@@ -73,7 +67,10 @@ export class Transcript {
     return this.#history.toInput();
   }
 
-  /** Hides secrets in records, events and outputs from now on. A session may have several sandboxes. */
+  /**
+   * Hides secrets in records, events and outputs from now on. A session may have several sandboxes, and what a call
+   * in one of them gives may contain a secret of another.
+   */
   maskWith(mask: (text: string) => string): void {
     this.#masks.push(mask);
   }
@@ -84,25 +81,45 @@ export class Transcript {
 
   /** Warns when records can no longer be written. */
   keep(record: SessionRecord): void {
+    this.#write(this.#masked(record));
+  }
+
+  #write(record: SessionRecord): void {
     const wasComplete = this.#log.trouble === null;
-    this.#log.append(this.#masked(record));
+    this.#log.append(record);
     const { trouble } = this.#log;
     if (wasComplete && trouble !== null) this.emit({ kind: "warning", message: trouble });
   }
 
-  recordItem(made: ResponseItem): void {
-    const item = isToolOutput(made) ? this.#masked(made) : made;
+  recordItem(item: ResponseItem): void {
+    if (isToolOutput(item)) {
+      // The model does not get the secrets either.
+      this.#write(responseItem(this.#history.record(this.#masked(item))));
+      return;
+    }
     this.keep(responseItem(this.#history.record(item)));
     const event = eventOfItem(item);
     if (event !== null) this.keep(event);
-    if (isToolCall(item)) this.toolCalls++;
-    if (item.type === "reasoning")
-      this.emit({ kind: "reasoning", text: item.summary.map(({ text }) => text).join("\n") });
-    const search = webSearchIn(item);
-    if (search !== null) this.emit({ kind: "web-searched", ...search });
-    if (item.type !== "message" || item.role !== "assistant") return;
-    this.lastMessage = messageText(item);
-    this.emit({ kind: "message", text: this.lastMessage });
+    switch (item.type) {
+      case "reasoning":
+        this.emit({ kind: "reasoning", text: item.summary.map(({ text }) => text).join("\n") });
+        return;
+      case "message":
+        if (item.role === "assistant") this.#takeMessage(messageText(item));
+        return;
+      case "opaque": {
+        const search = webSearchIn(item);
+        if (search !== null) this.emit({ kind: "web-searched", ...search });
+        return;
+      }
+      default:
+        this.toolCalls++;
+    }
+  }
+
+  #takeMessage(text: string): void {
+    this.lastMessage = text;
+    this.emit({ kind: "message", text });
   }
 
   /** Replaces the conversation; the session file keeps what it already contains. */

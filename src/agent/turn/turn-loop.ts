@@ -6,9 +6,8 @@ import type { CompactionOutcome, Compactor } from "../compaction/compactor.js";
 import type { ContextMessages, ContextSource } from "../context/context-messages.js";
 import { userMessage } from "../context/prompt.js";
 import type { TurnInput } from "../conversation-options.js";
-import { textMessage } from "../model/items.js";
+import { itemTokens, textMessage } from "../model/items.js";
 import type { ModelRequest } from "../model/model-client.js";
-import { itemTokens } from "../session/compacted-items.js";
 import type { SessionSetting } from "../session/setting.js";
 import * as records from "../session/write/session-records.js";
 import type { SessionServers } from "../session-servers.js";
@@ -92,7 +91,7 @@ function contextSource({ setting, sandboxReady, signal, transcript }: TurnContex
  */
 async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
-  const reconnects = new Reconnects(model, { random });
+  let reconnects: Reconnects | null = null;
   let hasMadeRoom = false;
   for (;;) {
     await recordNotices(context);
@@ -106,6 +105,7 @@ async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "com
       hasMadeRoom = true;
       continue;
     }
+    reconnects ??= new Reconnects(model, { random });
     const reconnecting = reconnects.next(end);
     transcript.emit(reconnecting);
     await pause(reconnecting.delayMs, signal);
@@ -123,16 +123,17 @@ async function recordNotices({ takeNotices, transcript, restorePoints }: TurnCon
  */
 async function makeRoom(reason: "limit" | "overflow", context: TurnContext): Promise<CompactionOutcome> {
   const { compactor, contextMessages, signal } = context;
-  const now = context.now();
+  let now: Date | null = null;
   const pass = {
     signal,
     async context() {
       await context.restorePoints.settled;
+      now = context.now();
       return await contextMessages.everything(contextSource(context, now));
     },
   };
   const outcome =
     reason === "limit" ? await compactor.compactIfFull(pass) : await compactor.compact({ ...pass, reason });
-  if (outcome.kind === "compacted") keepTurnContext(context, now);
+  if (outcome.kind === "compacted") keepTurnContext(context, now ?? context.now());
   return outcome;
 }

@@ -3,7 +3,7 @@ import { isBrigError } from "../../errors.js";
 import { isRepository, REPOSITORY_PARTS } from "../git/find-repositories.js";
 import { BASE_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import { isAtOrBelow, isBelow } from "../plan/paths.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import { whoObeys } from "../receipt/obeyed-names.js";
 import {
   type CommitStage,

@@ -2,7 +2,7 @@ import { Gate } from "../../lib/time/gate.js";
 import type { ContentPiece } from "../files/file-request.js";
 import { writeContent, writeFile } from "../files/files.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { PresentState } from "../tree/tree-changes.js";
 import {
   type CommitStage,

@@ -1,6 +1,6 @@
 import { isBrigError } from "../../errors.js";
 import { FROM_PATH, MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { BaseState, FileStamp, PresentState } from "../tree/tree-changes.js";
 import { isStage } from "../tree/tree-commit.js";
 import { type CopyRecord, copyTree } from "../tree/tree-copy.js";

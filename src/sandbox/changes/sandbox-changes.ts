@@ -10,7 +10,7 @@ import { type StartState, startOfFork, startOfSnapshot } from "../points/start.j
 import { wantedPaths } from "../points/wanted.js";
 import { loadPolicy } from "../policy/load-policy.js";
 import { DEFAULT_MODE } from "../policy/modes.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { KeptChanges } from "../receipt/receipt.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { forgetRescue } from "../snapshots/rescued.js";

@@ -4,7 +4,7 @@ import type { BrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import { protocolError } from "../channel/frames.js";
 import { INLINE_BYTES, READ_RESULT_BYTES, ReadFlag } from "../channel/protocol.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { FilePart, PathOptions, ReadOptions } from "../sandbox-types.js";
 import { type ContentPiece, ExtentParser, run, tooLarge } from "./file-request.js";
 

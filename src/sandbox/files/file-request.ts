@@ -11,11 +11,10 @@ import {
   NOT_REGULAR,
   PathFlag,
 } from "../channel/protocol.js";
-import { Command } from "../process/command.js";
+import { Command, type CommandContext } from "../process/command.js";
 import { errnoName } from "../process/errno-names.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
-import type { CommandContext } from "../process/start-command.js";
 import type { FileType } from "../sandbox-types.js";
 
 const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);

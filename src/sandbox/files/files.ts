@@ -12,8 +12,8 @@ import {
   StatFlag,
   WriteFlag,
 } from "../channel/protocol.js";
+import type { CommandContext } from "../process/command.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
-import type { CommandContext } from "../process/start-command.js";
 import { fileOptionNames } from "../sandbox-option-names.js";
 import type {
   DirectoryEntry,

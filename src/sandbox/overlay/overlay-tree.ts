@@ -11,7 +11,7 @@ import { createContainerBody } from "../plan/create-body.js";
 import { isBelow } from "../plan/paths.js";
 import type { Identity, OverlayLayers, PlannedMount, SandboxPlan } from "../plan/plan.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { DirectoryReport, KernelReport } from "../proof/kernel-report.js";
 import type { Warn } from "../warnings.js";
 import { createTreeVolumes, removeTreeVolumes, treeVolumes } from "./tree-volumes.js";

@@ -6,7 +6,7 @@ import type { Engine } from "../docker/engine-types.js";
 import type { Toolbox } from "../images/toolbox-volume.js";
 import { sessionLabels } from "../labels.js";
 import type { SandboxPlan } from "../plan/plan.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import { notRecorded, removeRecord, writeRecord } from "../sandbox-records.js";
 import type { Warn } from "../warnings.js";
 import type { OverlayTree } from "./overlay-tree.js";

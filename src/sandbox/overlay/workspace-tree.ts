@@ -1,5 +1,5 @@
 import type { Identity } from "../plan/plan.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 
 /**
  * Paths in the containers of a tree. `MERGED_PATH`: the tree as commands see it. `UPPER_PATH`: what was

@@ -1,5 +1,12 @@
 import type { ApprovalPolicy } from "./approval-policy.js";
-import type { CommandRisk } from "./command-safety/command-risk.js";
+
+/** The harm that a command could do, judging by its text. */
+export type CommandRisk =
+  /** It only reads. */
+  | "safe"
+  /** It could destroy something for good. */
+  | "dangerous"
+  | "other";
 
 /** Everything that the decision about a command depends on. */
 export interface CommandSituation {

@@ -1,6 +1,6 @@
+import type { CommandRisk } from "./approval-decision.js";
 import { decideAfterDenial, decideCommand, decideMcpCall, decidePatch } from "./approval-decision.js";
 import type { ApprovalPolicy } from "./approval-policy.js";
-import type { CommandRisk } from "./command-safety/command-risk.js";
 import { isSandboxMode, SANDBOX_MODES } from "./modes.js";
 import { isWithinNetwork, type NetworkScope } from "./network.js";
 

@@ -2,10 +2,9 @@ import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import type { CommandEnd } from "../output/command-end.js";
 import type { PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
-import type { Command } from "./command.js";
+import { type Command, type CommandContext, type StartedCommand, startCommand } from "./command.js";
 import { signalNumber } from "./signals.js";
 import { encodeSize } from "./spawn-request.js";
-import { type CommandContext, type StartedCommand, startCommand } from "./start-command.js";
 
 /** A running command whose streams the caller uses. */
 export class RunningProcess implements SandboxProcess {

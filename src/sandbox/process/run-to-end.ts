@@ -1,8 +1,8 @@
 import { BrigError } from "../../errors.js";
+import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../output/captured-output.js";
 import type { CommandEnd } from "../output/command-end.js";
-import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../output/output-capture.js";
 import type { ExecOptions, ExecResult } from "../sandbox-types.js";
-import { type CommandContext, startCommand } from "./start-command.js";
+import { type CommandContext, startCommand } from "./command.js";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
 

@@ -6,7 +6,7 @@ import { run } from "../files/file-request.js";
 import { listDirectory, writeFile } from "../files/files.js";
 import { type GitSetting, parseGitConfig } from "../git/repository-config.js";
 import { isAtOrBelow } from "../plan/paths.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { Finding } from "./receipt.js";
 
 const CONFIG_MAX_BYTES = 1024 * 1024;

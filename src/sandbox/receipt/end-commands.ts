@@ -18,7 +18,7 @@ import { listNames, readSmallFile, toBytePath } from "../git/byte-paths.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { isBelow } from "../plan/paths.js";
 import type { SandboxPlan } from "../plan/plan.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import { disarmRepositories } from "./disarm-repositories.js";
 import { obeyedNames } from "./obeyed-names.js";
 import {

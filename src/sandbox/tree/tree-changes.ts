@@ -10,7 +10,7 @@ import {
   EntryType,
 } from "../channel/protocol.js";
 import { fileTypeOf, run } from "../files/file-request.js";
-import type { CommandContext } from "../process/start-command.js";
+import type { CommandContext } from "../process/command.js";
 import type { FileType } from "../sandbox-types.js";
 
 export interface ScanRequest {

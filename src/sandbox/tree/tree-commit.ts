@@ -15,8 +15,8 @@ import {
   ExpectKind,
 } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform, run } from "../files/file-request.js";
+import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
-import type { CommandContext } from "../process/start-command.js";
 import type { FileType } from "../sandbox-types.js";
 import { type FileState, isPathBelow } from "./tree-changes.js";
 

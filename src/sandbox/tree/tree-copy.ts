@@ -1,8 +1,8 @@
 import { protocolError } from "../channel/frames.js";
 import { COPY_RESULT_BYTES, COPY_STATE_BYTES, CopyOutcome } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform } from "../files/file-request.js";
+import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
-import type { CommandContext } from "../process/start-command.js";
 import type { FileStamp } from "./tree-changes.js";
 import { encodeRecord, sortRecords, type TreeRecord } from "./tree-commit.js";
 

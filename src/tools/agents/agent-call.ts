@@ -1,8 +1,13 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { clipped } from "../../sandbox/index.js";
-import type { AgentCallName, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failureOutput, requireInput } from "../tool-failure.js";
+import {
+  type AgentCallName,
+  failureOutput,
+  requireInput,
+  type ToolCallOptions,
+  type ToolOutput,
+} from "../tool.js";
 import type { AgentState, Agents } from "./agents.js";
 
 export interface AgentNeeds {

@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { truncateText } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { failure, failureOutput } from "../tool-failure.js";
-import type { OutputLimit } from "../tool-needs.js";
+import { type ArgumentsOf, defineTool, type OutputLimit } from "../define-tool.js";
+import { failure, failureOutput, type Tool, type ToolOutput } from "../tool.js";
 import { type AgentNeeds, agentId, requireAgents } from "./agent-call.js";
 import type { AgentFileChange } from "./agents.js";
 

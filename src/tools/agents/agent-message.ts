@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { requireInput } from "../tool-failure.js";
+import { requireInput } from "../tool.js";
 import type { AgentMessage } from "./agents.js";
 
 const itemTypes = ["text", "image", "local_image", "audio", "local_audio", "skill", "mention"] as const;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { requireInput } from "../tool-failure.js";
+import { requireInput, type Tool, type ToolOutput } from "../tool.js";
 import { type AgentNeeds, agentId, runAgentCall } from "./agent-call.js";
 import { wireStatus } from "./agent-state.js";
 

@@ -13,10 +13,10 @@ import {
   truncateOutput,
   truncateWithLineCount,
 } from "../../sandbox/index.js";
+import type { SandboxAccess } from "../define-tool.js";
 import { describeOsError, type OsError, osErrorOf } from "../os-error.js";
 import type { ToolCallOptions } from "../tool.js";
-import type { SandboxAccess } from "../tool-needs.js";
-import { shellQuote } from "./shell-quote.js";
+import { shellQuote } from "./shell.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =

@@ -2,7 +2,15 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import type { CapturedOutput } from "../../sandbox/index.js";
 import { captured, renderOutput } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import {
+  type ArgumentsOf,
+  type CommandEnvironment,
+  defineTool,
+  environmentIn,
+  type Reviewed,
+  type WorkingDirectory,
+  workdirOf,
+} from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/apply-patch-tool.js";
 import type { SandboxPlace } from "../review/action.js";
 import type { RefusalReason } from "../review/approval.js";
@@ -16,15 +24,7 @@ import {
   refusedEscalation,
   runReviewed,
 } from "../review/reviewed-action.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
-import {
-  type CommandEnvironment,
-  environmentIn,
-  type Reviewed,
-  type WorkingDirectory,
-  workdirOf,
-} from "../tool-needs.js";
+import { failure, type Tool, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import type { ToolProcess, ToolSandbox } from "../tool-sandbox.js";
 import {
   adviseOfMissingProgram,
@@ -33,9 +33,10 @@ import {
   sessionStartError,
 } from "./command-output.js";
 import type { CommandSession } from "./command-session.js";
+import { ReadCommand } from "./read-command.js";
 import { refusedStart } from "./run-process.js";
 import { clampedYield, reportSession, type SessionReportNeeds, sessionParameters } from "./session-report.js";
-import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./shell.js";
 
 const name = "exec_command";
 const TERMINAL = { rows: 24, cols: 80 };
@@ -101,7 +102,9 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
       const { argv, shownArgv } = shellArgv(shell, args.cmd, { login });
       const cwd = workdirOf(needs, args.workdir);
       const action = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
-      const patched = await interceptPatch(needs, action, call);
+      const read = new ReadCommand(shownArgv);
+      const { patch } = read;
+      const patched = patch === null ? null : await interceptPatch(needs, { tool: name, patch, cwd }, call);
       if (patched !== null) return withWallTime(patched);
       const command = {
         argv,
@@ -114,6 +117,7 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
         needs.review,
         {
           action: { ...action, takesInput: command.tty, escalation: escalationOf(args) },
+          command: read,
           attempt: (place) => run(needs, { ...command, place }, call),
         },
         call,

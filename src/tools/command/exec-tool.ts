@@ -1,14 +1,15 @@
 import { z } from "zod";
 import type { CapturedOutput, CommandEnd } from "../../sandbox/index.js";
 import { captured, OutputCapture, renderOutput, total } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import {
+  type ArgumentsOf,
   type CommandEnvironment,
+  defineTool,
   type SandboxAccess,
   type WorkingDirectory,
   workdirOf,
-} from "../tool-needs.js";
+} from "../define-tool.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { eachChunk } from "./run-process.js";
 
 /** The result of `exec`; `content` is the aggregated output. */

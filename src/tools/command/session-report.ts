@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { CapturedOutput } from "../../sandbox/index.js";
 import { tokenBudget, tokensOfBytes, total, truncateWithLineCount } from "../../sandbox/index.js";
+import type { OutputLimit } from "../define-tool.js";
 import type { ToolOutput } from "../tool.js";
-import type { OutputLimit } from "../tool-needs.js";
 import type { CommandSession } from "./command-session.js";
 import type { CommandSessions } from "./command-sessions.js";
 

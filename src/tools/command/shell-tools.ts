@@ -8,7 +8,15 @@ import {
   renderOutput,
   shrinkOutput,
 } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import {
+  type ArgumentsOf,
+  type CommandEnvironment,
+  defineTool,
+  environmentIn,
+  type OutputLimit,
+  type WorkingDirectory,
+  workdirOf,
+} from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/apply-patch-tool.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
 import {
@@ -21,15 +29,7 @@ import {
   refusedEscalation,
   runReviewed,
 } from "../review/reviewed-action.js";
-import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "../tool.js";
-import { failure } from "../tool-failure.js";
-import {
-  type CommandEnvironment,
-  environmentIn,
-  type OutputLimit,
-  type WorkingDirectory,
-  workdirOf,
-} from "../tool-needs.js";
+import { failure, type Tool, type ToolCallOptions, type ToolOutput, type ToolSpec } from "../tool.js";
 import {
   adviseOfMissingProgram,
   causeNotice,
@@ -42,8 +42,9 @@ import {
   TREE_ENDED,
   withTimeout,
 } from "./command-output.js";
+import { ReadCommand } from "./read-command.js";
 import { runProcess } from "./run-process.js";
-import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./shell.js";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
@@ -172,12 +173,15 @@ async function runOneShot(
   }: { call: ToolCallOptions; format: (command: EndedCommand, policy: TruncationPolicy) => string },
 ): Promise<ToolOutput> {
   const { tool, shownArgv: argv, cwd, escalation } = command;
-  const patched = await interceptPatch(needs, { tool, argv, cwd }, call);
+  const read = new ReadCommand(argv);
+  const { patch } = read;
+  const patched = patch === null ? null : await interceptPatch(needs, { tool, patch, cwd }, call);
   if (patched !== null) return patched;
   const reviewed = await runReviewed(
     needs.review,
     {
       action: { kind: "command", tool, argv, cwd, takesInput: false, escalation },
+      command: read,
       attempt: (place) => attempt(needs, { ...command, place }, call),
     },
     call,

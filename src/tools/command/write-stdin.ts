@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { pause } from "../../lib/time/pause.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
+import { failure, type Tool, type ToolOutput } from "../tool.js";
 import type { CommandSession } from "./command-session.js";
 import {
   clampedPoll,

@@ -1,12 +1,9 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import { type ArgumentsOf, absolutePath, defineTool, type WorkingDirectory } from "../define-tool.js";
 import { describeOsError, osErrors } from "../os-error.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { requireInput } from "../tool-failure.js";
-import type { WorkingDirectory } from "../tool-needs.js";
+import { requireInput, type Tool, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import { ByteLines } from "./byte-lines.js";
-import { absolutePath } from "./file-path.js";
 import { type RipgrepNeeds, runRipgrep, statSearched } from "./ripgrep.js";
 
 /** The result of `fileSearch`; `content` has the paths, one per line. */

@@ -1,11 +1,15 @@
 import { z } from "zod";
 import { trim } from "../../lib/white-space.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failure, failureOutput, requireInput } from "../tool-failure.js";
-import type { WorkingDirectory } from "../tool-needs.js";
+import { type ArgumentsOf, absolutePath, defineTool, type WorkingDirectory } from "../define-tool.js";
+import {
+  failure,
+  failureOutput,
+  requireInput,
+  type Tool,
+  type ToolCallOptions,
+  type ToolOutput,
+} from "../tool.js";
 import { ByteLines } from "./byte-lines.js";
-import { absolutePath } from "./file-path.js";
 import { type RipgrepNeeds, runRipgrep, statSearched } from "./ripgrep.js";
 
 const DEFAULT_LIMIT = 100;

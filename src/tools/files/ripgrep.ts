@@ -2,8 +2,8 @@ import { BrigError } from "../../errors.js";
 import type { CommandEnd, StartFailure } from "../../sandbox/index.js";
 import { OutputCapture, renderOutput } from "../../sandbox/index.js";
 import { runProcess } from "../command/run-process.js";
+import type { CommandEnvironment, SandboxAccess } from "../define-tool.js";
 import { withFileErrors } from "../os-error.js";
-import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";
 import type { ToolFileStat } from "../tool-sandbox.js";
 
 /** First the one of brig's toolbox, which does not depend on the image and cannot be replaced from inside. */

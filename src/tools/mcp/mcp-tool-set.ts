@@ -1,4 +1,3 @@
-import type { MaskedTools } from "../masked-tools.js";
 import type { Tool } from "../tool.js";
 import type { McpServers, McpTool } from "./mcp-servers.js";
 import { type McpToolNeeds, mcpTool } from "./mcp-tool.js";
@@ -9,8 +8,7 @@ import { type McpToolNeeds, mcpTool } from "./mcp-tool.js";
 const SEARCHED_TOOL_COUNT = 100;
 
 export interface McpToolSetNeeds extends McpToolNeeds {
-  /** Null without MCP servers. */
-  readonly mcp: McpServers | null;
+  readonly mcp: McpServers;
   /**
    * The names, for the model, of the tools that it has found by a search or has called. `McpToolSet` adds to
    * them.
@@ -18,7 +16,6 @@ export interface McpToolSetNeeds extends McpToolNeeds {
   readonly foundTools: Set<string>;
   /** Whether tools are found by a search. Null: if there are 100 of them or more. */
   readonly searchesTools: boolean | null;
-  readonly masked: MaskedTools;
 }
 
 /** The tools of the session's MCP servers. A server may add and remove tools at any time. */
@@ -33,13 +30,16 @@ export class McpToolSet {
 
   /** Every tool that is enabled. */
   get all(): readonly McpTool[] {
-    return this.#needs.mcp?.tools() ?? [];
+    return this.#needs.mcp.tools();
+  }
+
+  everyTool(): readonly Tool[] {
+    return this.all.map((tool) => this.#toolOf(tool));
   }
 
   /** Whether the model is offered a search, and only those tools that it has found. */
   get isSearched(): boolean {
-    const { mcp, searchesTools } = this.#needs;
-    return mcp !== null && (searchesTools ?? this.all.length >= SEARCHED_TOOL_COUNT);
+    return this.#needs.searchesTools ?? this.all.length >= SEARCHED_TOOL_COUNT;
   }
 
   /** The tools that the next request offers. */
@@ -63,8 +63,7 @@ export class McpToolSet {
     const known = this.#made.get(described);
     if (known !== undefined) return known;
     const { mcp, foundTools } = this.#needs;
-    if (mcp === null) throw new TypeError("a tool belongs to a server");
-    const tool = this.#needs.masked.over(mcpTool(mcp, described, this.#needs));
+    const tool = mcpTool(mcp, described, this.#needs);
     const noting: Tool = {
       ...tool,
       execute(args, call) {

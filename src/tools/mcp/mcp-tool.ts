@@ -1,9 +1,8 @@
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
 import { truncateParts, truncateText } from "../../sandbox/index.js";
+import type { OutputLimit, Reviewed } from "../define-tool.js";
 import type { RefusalReason } from "../review/approval.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
-import type { OutputLimit, Reviewed } from "../tool-needs.js";
+import { failure, type Tool, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import type { Elicit, ElicitAnswer, McpResult, McpServers, McpTool } from "./mcp-servers.js";
 import { mcpResultOutput } from "./result-output.js";
 

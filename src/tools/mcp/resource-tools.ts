@@ -1,10 +1,8 @@
 import { z } from "zod";
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
 import { truncateText } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { failure, requireInput } from "../tool-failure.js";
-import type { OutputLimit } from "../tool-needs.js";
+import { type ArgumentsOf, defineTool, type OutputLimit } from "../define-tool.js";
+import { failure, requireInput, type Tool, type ToolOutput } from "../tool.js";
 import type { McpServers } from "./mcp-servers.js";
 
 export interface McpResourceNeeds extends OutputLimit {

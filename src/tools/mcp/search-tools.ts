@@ -1,14 +1,13 @@
 import { z } from "zod";
 import { clipped, truncateText } from "../../sandbox/index.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { requireInput } from "../tool-failure.js";
-import type { OutputLimit } from "../tool-needs.js";
+import { type ArgumentsOf, defineTool, type OutputLimit } from "../define-tool.js";
+import { requireInput, type Tool, type ToolOutput } from "../tool.js";
 import type { McpTool } from "./mcp-servers.js";
 import type { McpToolSet } from "./mcp-tool-set.js";
 
 export interface SearchToolsNeeds extends OutputLimit {
-  readonly mcpTools: McpToolSet;
+  /** Null without MCP servers. */
+  readonly mcpTools: McpToolSet | null;
   readonly foundTools: Set<string>;
 }
 
@@ -44,7 +43,7 @@ export function searchToolsTool({
     async run({ query, limit }) {
       requireInput(query.trim() !== "", "query must not be empty");
       requireInput(limit > 0, "limit must be greater than zero");
-      const { all } = mcpTools;
+      const all = mcpTools?.all ?? [];
       const found = (await ranked(all, query)).slice(0, limit);
       for (const { tool } of found) foundTools.add(tool.modelName);
       const answer = {

@@ -1,15 +1,20 @@
 import { z } from "zod";
 import { jsonOutput, sectionedOutput } from "../command/command-output.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import { barePatchReason, type PatchCommand } from "../command/read-command.js";
+import {
+  type ArgumentsOf,
+  defineTool,
+  type Reviewed,
+  type SandboxAccess,
+  type WorkingDirectory,
+  workdirOf,
+} from "../define-tool.js";
 import { unreviewed } from "../review/approval.js";
 import { RETRY_DECLINED } from "../review/reviewed-action.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
-import { type Reviewed, type SandboxAccess, type WorkingDirectory, workdirOf } from "../tool-needs.js";
+import { failure, type Tool, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import type { PatchChange } from "./apply-edits.js";
-import { barePatchReason, recognisePatchCommand } from "./patch-command.js";
 import { patchGrammar } from "./patch-format.js";
-import { type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
+import { type Patcher, type PatchOutcome, pathsOf, ReadPatch } from "./patcher.js";
 import { applyReviewedPatch, type PatchReview } from "./reviewed-patch.js";
 
 export interface ApplyPatchToolOptions {
@@ -125,33 +130,29 @@ export interface PatchInterceptionNeeds extends SandboxAccess, Reviewed {
   readonly patchForm: PatchOutputForm | null;
 }
 
-export interface CommandToCheck {
+interface PatchToIntercept {
+  /** The tool that the model called. */
   tool: string;
-  argv: readonly string[];
+  patch: PatchCommand;
   cwd: string;
 }
 
-/**
- * If a command only applies a patch, brig applies it itself, as Codex does. Returns null for any other
- * command, and if `apply_patch` is off.
- */
+/** Applies the patch of a command that does nothing else, as Codex does. Returns null if `apply_patch` is off. */
 export async function interceptPatch(
   needs: PatchInterceptionNeeds,
-  { tool, argv, cwd }: CommandToCheck,
+  { tool, patch, cwd }: PatchToIntercept,
   call: ToolCallOptions,
 ): Promise<ToolOutput | null> {
   if (needs.patchForm === null) return null;
-  const command = recognisePatchCommand(argv);
-  if (command.kind === "other") return null;
-  if (command.kind === "bare-patch") return failure(`apply_patch verification failed: ${barePatchReason}`);
+  if (patch.kind === "bare-patch") return failure(`apply_patch verification failed: ${barePatchReason}`);
   call.onActivity?.({ kind: "advice", text: adviceFor(tool) });
   const patchTool = applyPatchTool(needs.patcher, {
-    cwd: workdirOf({ cwd }, command.directory),
+    cwd: workdirOf({ cwd }, patch.directory),
     form: needs.patchForm,
     review: patchReviewOf(needs),
     calledTool: tool,
   });
-  return await patchTool.execute({ input: command.patch }, call);
+  return await patchTool.execute({ input: patch.patch }, call);
 }
 
 /** Programs can call `apply_patch` even if it is off for the model. */
@@ -201,7 +202,7 @@ export function applyPatchForPrograms(
     parameters: anyPatchParameters,
     supportsParallel: true,
     run: async ({ patch, cwd }, { signal }) =>
-      resultOf(await needs.patcher.applyAnyPatch(patch, { cwd: workdirOf(needs, cwd), signal })),
+      resultOf(await needs.patcher.apply(ReadPatch.readAny(patch, workdirOf(needs, cwd)), { signal })),
   });
 }
 

@@ -1,6 +1,7 @@
 import { withoutMark } from "../../lib/utf8.js";
 import { trimStart } from "../../lib/white-space.js";
-import { workdirOf } from "../tool-needs.js";
+import { recognisePatchScript } from "../command/read-command.js";
+import { workdirOf } from "../define-tool.js";
 import {
   type ApplyOptions,
   applyEdits,
@@ -11,7 +12,6 @@ import {
   type MadeChange,
   type PatchChange,
 } from "./apply-edits.js";
-import { recognisePatchScript } from "./patch-command.js";
 import type { EditFailure, PatchFiles } from "./patch-files.js";
 import { parsePatch } from "./patch-format.js";
 import { PathLocks, realPaths } from "./path-locks.js";
@@ -27,73 +27,83 @@ export type PatchOutcome =
 
 /** An abort stops before the next change; earlier changes stay. */
 interface PatchOptions extends ApplyOptions {
-  cwd: string;
   /** Continues a failed attempt with other access to the files, after the edits that were made. */
   resume?: { files: PatchFiles; doneCount: number } | undefined;
 }
 
 /** Applies patches to the files of one sandbox. Patches with a file in common wait for each other. */
 export interface Patcher {
-  applyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
-  /** A patch in either format, also inside a shell heredoc for `apply_patch`. */
-  applyAnyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
+  apply(patch: ReadPatch, options?: PatchOptions): Promise<PatchOutcome>;
 }
 
 /** `files` is called when a patch needs it, since the sandbox may still be starting. */
 export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Patcher {
   const locks = new PathLocks(async (paths) => await realPaths(await files(), paths));
-  const apply = async (parsed: ParsedEdits, options: PatchOptions): Promise<PatchOutcome> => {
-    if (parsed.kind === "invalid") return { kind: "refused", reason: parsed.reason };
-    if (parsed.edits.length === 0) return { kind: "empty" };
-    return await locks.run(pathsOfEdits(parsed.edits), async () => {
-      options.signal?.throwIfAborted();
-      const startedAt = performance.now();
-      const { resume } = options;
-      const edits = parsed.edits.slice(resume?.doneCount ?? 0);
-      const result = await applyEdits(resume?.files ?? (await files()), edits, options);
-      return { ...result, durationMs: performance.now() - startedAt };
-    });
-  };
   return {
-    applyPatch: (text, options) => apply(parseEdits(text, options.cwd), options),
-    applyAnyPatch: (text, options) => apply(parseAnyEdits(text, options.cwd), options),
+    async apply(patch, options = {}) {
+      if (patch.reason !== null) return { kind: "refused", reason: patch.reason };
+      if (patch.edits.length === 0) return { kind: "empty" };
+      return await locks.run(patch.paths, async () => {
+        options.signal?.throwIfAborted();
+        const startedAt = performance.now();
+        const { resume } = options;
+        const edits = patch.edits.slice(resume?.doneCount ?? 0);
+        const result = await applyEdits(resume?.files ?? (await files()), edits, options);
+        return { ...result, durationMs: performance.now() - startedAt };
+      });
+    },
   };
 }
 
-/** The changes that a Begin/End patch would make; none if the text is not a patch. */
-export function changesOf(text: string, cwd: string): PatchChange[] {
-  const parsed = parseEdits(text, cwd);
-  return parsed.kind === "invalid" ? [] : parsed.edits.map(changeOf);
+/** A patch, read once for its review and for every attempt at it. */
+export class ReadPatch {
+  /** None if the text is not a patch. */
+  readonly edits: readonly FileEdit[];
+  /** Why the text is not a patch, else null. */
+  readonly reason: string | null;
+
+  private constructor(edits: readonly FileEdit[], reason: string | null) {
+    this.edits = edits;
+    this.reason = reason;
+  }
+
+  /** Reads a Begin/End patch, whose relative paths start at `cwd`. */
+  static read(text: string, cwd: string): ReadPatch {
+    const parsed = parsePatch(text);
+    return parsed.kind === "invalid"
+      ? new ReadPatch([], parsed.reason)
+      : new ReadPatch(editsOfPatch(parsed.hunks, cwd), null);
+  }
+
+  /** Reads a patch in either format, also inside a shell heredoc for `apply_patch`. */
+  static readAny(text: string, cwd: string): ReadPatch {
+    const command = recognisePatchScript(text);
+    return command?.kind === "patch"
+      ? ReadPatch.#readBody(command.patch, workdirOf({ cwd }, command.directory))
+      : ReadPatch.#readBody(text, cwd);
+  }
+
+  /** The changes that it would make. */
+  get changes(): PatchChange[] {
+    return this.edits.map(changeOf);
+  }
+
+  /** The distinct paths that it reads or changes. */
+  get paths(): string[] {
+    return [...new Set(this.edits.flatMap(filesOfEdit).map(({ path }) => path))];
+  }
+
+  static #readBody(text: string, cwd: string): ReadPatch {
+    if (/^(?:\*\*\*|<<)/.test(trimStart(withoutMark(text))) || !looksLikeDiff(text))
+      return ReadPatch.read(text, cwd);
+    const parsed = parseDiff(text);
+    return parsed.kind === "invalid"
+      ? new ReadPatch([], parsed.reason)
+      : new ReadPatch(editsOfDiff(parsed.files, cwd), null);
+  }
 }
 
 /** The distinct paths that a Begin/End patch reads or changes; none if the text is not a patch. */
 export function pathsOf(text: string, cwd: string): string[] {
-  const parsed = parseEdits(text, cwd);
-  return parsed.kind === "invalid" ? [] : pathsOfEdits(parsed.edits);
-}
-
-function pathsOfEdits(edits: readonly FileEdit[]): string[] {
-  return [...new Set(edits.flatMap(filesOfEdit).map(({ path }) => path))];
-}
-
-type ParsedEdits = { kind: "edits"; edits: FileEdit[] } | { kind: "invalid"; reason: string };
-
-function parseEdits(text: string, cwd: string): ParsedEdits {
-  const parsed = parsePatch(text);
-  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfPatch(parsed.hunks, cwd) };
-}
-
-function parseAnyEdits(text: string, cwd: string): ParsedEdits {
-  const command = recognisePatchScript(text);
-  if (command.kind === "patch") {
-    return parseBody(command.patch, workdirOf({ cwd }, command.directory));
-  }
-  return parseBody(text, cwd);
-}
-
-function parseBody(text: string, cwd: string): ParsedEdits {
-  if (/^(?:\*\*\*|<<)/.test(trimStart(withoutMark(text))) || !looksLikeDiff(text))
-    return parseEdits(text, cwd);
-  const parsed = parseDiff(text);
-  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfDiff(parsed.files, cwd) };
+  return ReadPatch.read(text, cwd).paths;
 }

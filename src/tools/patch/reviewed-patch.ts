@@ -5,7 +5,7 @@ import { type Attempt, runReviewed } from "../review/reviewed-action.js";
 import type { ToolActivity, ToolCallOptions } from "../tool.js";
 import type { MadeChange, PatchChange } from "./apply-edits.js";
 import { type PatchFiles, refusingSymlinks } from "./patch-files.js";
-import { changesOf, type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
+import { type Patcher, type PatchOutcome, ReadPatch } from "./patcher.js";
 import { realPaths } from "./path-locks.js";
 
 export interface PatchReview {
@@ -32,6 +32,7 @@ export async function applyReviewedPatch(
   { tool, text, cwd }: PatchToApply,
   call: ToolCallOptions,
 ): Promise<ReviewedPatch> {
+  const patch = ReadPatch.read(text, cwd);
   const events = new PatchEvents(text, call);
   const attempt = async (
     place: SandboxPlace,
@@ -39,13 +40,12 @@ export async function applyReviewedPatch(
   ): Promise<Attempt<PatchOutcome>> => {
     const doneCount = earlier === null ? 0 : changesMade(earlier).length;
     const outside = place === "escalated" ? refusingSymlinks(await escalatedFiles()) : null;
-    const reason = outside === null ? null : await symlinkRefusal(outside, pathsOf(text, cwd));
+    const reason = outside === null ? null : await symlinkRefusal(outside, patch.paths);
     if (reason !== null) {
       const refused: PatchOutcome = { kind: "refused", reason };
       return { outcome: earlier === null ? refused : joined(earlier, refused), findDenial: null };
     }
-    const outcome = await patcher.applyPatch(text, {
-      cwd,
+    const outcome = await patcher.apply(patch, {
       signal: call.signal,
       resume: outside === null ? undefined : { files: outside, doneCount },
       onStart: (changes) => events.start(changes),
@@ -55,8 +55,8 @@ export async function applyReviewedPatch(
     const denial = denialOf(outcome);
     return { outcome: whole, findDenial: denial === null ? null : () => denial };
   };
-  const changes = changesOf(text, cwd);
-  const action = { kind: "patch" as const, tool, patch: text, cwd, changes: changes.map(activityOf) };
+  const changes = patch.changes.map(activityOf);
+  const action = { kind: "patch" as const, tool, patch: text, cwd, changes };
   try {
     // Nothing to review: the patch is invalid or empty, and the attempt reports that.
     if (changes.length === 0)

@@ -1,12 +1,15 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
-import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { absolutePath } from "../files/file-path.js";
+import {
+  type ArgumentsOf,
+  absolutePath,
+  defineTool,
+  type SandboxAccess,
+  type WorkingDirectory,
+} from "../define-tool.js";
 import { withFileErrors } from "../os-error.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failureOutput, requireInput } from "../tool-failure.js";
-import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
+import { failureOutput, requireInput, type Tool, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import { type FittedImage, ImageResizer } from "./image-resizer.js";
 
 /** Leaves room in a request for the rest of the conversation. */

@@ -7,8 +7,8 @@ import type { CapturedOutput } from "../../sandbox/index.js";
 import { captured, OutputCapture } from "../../sandbox/index.js";
 import { startError } from "../command/command-output.js";
 import { eachChunk, endOf } from "../command/run-process.js";
+import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../define-tool.js";
 import type { ToolOutput } from "../tool.js";
-import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import type { ToolProcess } from "../tool-sandbox.js";
 import { bootSource, kernelSource } from "./kernel-source.js";
 

@@ -2,12 +2,8 @@ import { z } from "zod";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { OutputPart } from "../../sandbox/index.js";
 import { truncateOutput } from "../../sandbox/index.js";
-import { defineTool } from "../define-tool.js";
-import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
-import type { OutputLimit, Reviewed, WorkingDirectory } from "../tool-needs.js";
-import { CellDeadline } from "./cell-deadline.js";
-import { readCell } from "./cell-source.js";
+import { defineTool, type OutputLimit, type Reviewed, type WorkingDirectory } from "../define-tool.js";
+import { failure, type Tool, type ToolActivity, type ToolCallOptions, type ToolOutput } from "../tool.js";
 import type { CellOutcome } from "./js-kernel.js";
 import type { KernelSlot } from "./kernel-slot.js";
 
@@ -143,4 +139,98 @@ function cellOutput({ success, output, images }: CellOutcome, { truncation }: Ou
     success,
     parts: content === "" ? parts : [{ type: "input_text", text: content }, ...parts],
   };
+}
+
+/** `reason` is for the model. */
+type CellSource = { kind: "cell"; source: string; timeoutMs: number } | { kind: "invalid"; reason: string };
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
+const pragma = /^\s*\/\/ *codex-js-repl:(.*)$/;
+
+/** Reads a cell, whose first line may be `// codex-js-repl: timeout_ms=15000`. */
+function readCell(input: string): CellSource {
+  const [first = "", ...rest] = input.split("\n");
+  const options = pragma.exec(first)?.[1];
+  const source = options === undefined ? input : rest.join("\n");
+  const timeout = options === undefined ? DEFAULT_TIMEOUT_MS : readTimeout(options.trim());
+  if (typeof timeout === "string") return { kind: "invalid", reason: timeout };
+  const reason = whyNoSource(source, { hasPragma: options !== undefined });
+  return reason === null
+    ? { kind: "cell", source, timeoutMs: Math.min(timeout, MAX_TIMEOUT_MS) }
+    : { kind: "invalid", reason };
+}
+
+function readTimeout(options: string): number | string {
+  const [, key, value = ""] = /^(\w+)=(\S*)$/.exec(options) ?? [];
+  if (key !== "timeout_ms")
+    return `js_repl pragma takes timeout_ms=<milliseconds> and nothing else; got \`${options}\``;
+  return /^[1-9]\d{0,9}$/.test(value)
+    ? Number(value)
+    : `js_repl pragma timeout_ms must be a positive whole number; got \`${value}\``;
+}
+
+function whyNoSource(source: string, { hasPragma }: { hasPragma: boolean }): string | null {
+  const text = source.trim();
+  if (text === "")
+    return hasPragma
+      ? "js_repl pragma must be followed by JavaScript on the next lines"
+      : "js_repl expects raw JavaScript, and the input is empty";
+  if (text.startsWith("```"))
+    return "js_repl expects raw JavaScript: leave out the markdown fence around the source";
+  if (isJson(text))
+    return "js_repl expects raw JavaScript: send the source itself, not JSON and not a quoted text";
+  return null;
+}
+
+/** Only objects and strings count: a number or a list is plausible JavaScript, too. */
+function isJson(text: string): boolean {
+  if (!/^["{]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The time limit of a cell. It pauses while a person answers an approval question of the cell. */
+class CellDeadline implements Disposable {
+  readonly #over = new AbortController();
+  #leftMs: number;
+  #startedAt = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #questions = 0;
+
+  constructor(timeoutMs: number) {
+    this.#leftMs = timeoutMs;
+    this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  note({ kind }: ToolActivity): void {
+    if (kind === "approval-requested" && this.#questions++ === 0) this.#pause();
+    if (kind === "approval-answered" && --this.#questions === 0) this.#start();
+  }
+
+  [Symbol.dispose](): void {
+    this.#pause();
+  }
+
+  #start(): void {
+    this.#startedAt = performance.now();
+    this.#timer = setTimeout(() => {
+      this.#over.abort(new DOMException("the cell took too long", "TimeoutError"));
+    }, this.#leftMs);
+  }
+
+  #pause(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#leftMs = Math.max(this.#leftMs - (performance.now() - this.#startedAt), 0);
+  }
 }

@@ -1,5 +1,6 @@
 import type { SandboxDenial } from "../../sandbox/index.js";
 import { refusalText } from "../../sandbox/index.js";
+import type { ReadCommand } from "../command/read-command.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";
 
@@ -19,6 +20,12 @@ export type SecondVerdict = "stands" | "stands-by-user" | "run-escalated";
 export interface DeniedAttempt {
   /** Returns what the sandbox refused; null if the attempt failed for another reason. */
   findDenial(sandbox: { hasNetwork: boolean }): SandboxDenial | null;
+}
+
+/** A call whose action is reviewed. */
+export interface ReviewedCall extends ToolCallOptions {
+  /** The command that the action would run, as the tool has read it. */
+  command?: ReadCommand | undefined;
 }
 
 /**

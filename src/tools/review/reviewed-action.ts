@@ -1,10 +1,11 @@
 import { z } from "zod";
 import type { CommandEnd } from "../../sandbox/index.js";
 import { findDenial } from "../../sandbox/index.js";
+import type { ReadCommand } from "../command/read-command.js";
 import type { ParameterAliases } from "../define-tool.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ActionToReview, EscalationRequest, SandboxPlace } from "./action.js";
-import type { ActionReview, DeniedAttempt, RefusalReason } from "./approval.js";
+import type { ActionReview, DeniedAttempt, RefusalReason, ReviewedCall } from "./approval.js";
 
 /** Added to the output of an attempt if the person did not allow to repeat it with full access. */
 export const RETRY_DECLINED = "\n[not run again with full access: rejected by user]\n";
@@ -26,6 +27,8 @@ export type ReviewedOutcome<Outcome> =
 
 export interface ReviewedAction<Outcome> {
   action: ActionToReview;
+  /** Absent if the action is no command. */
+  command?: ReadCommand | undefined;
   /** `earlier` is the outcome of the first attempt, in the sandbox; null for the first attempt. */
   attempt(place: SandboxPlace, earlier: Outcome | null): Promise<Attempt<Outcome>>;
 }
@@ -33,15 +36,16 @@ export interface ReviewedAction<Outcome> {
 /** Runs an action as the review allows it: at most once in the sandbox, and then once with full access. */
 export async function runReviewed<Outcome>(
   review: ActionReview,
-  { action, attempt }: ReviewedAction<Outcome>,
+  { action, command, attempt }: ReviewedAction<Outcome>,
   call: ToolCallOptions,
 ): Promise<ReviewedOutcome<Outcome>> {
-  const first = await review.review(action, call);
+  const reviewed: ReviewedCall = { ...call, command };
+  const first = await review.review(action, reviewed);
   if (first.kind === "refused") return first;
   const { outcome, findDenial } = await attempt(first.place, null);
   if (first.place === "escalated" || findDenial === null)
     return { kind: "done", outcome, isRetryDeclined: false };
-  const second = await review.reviewFailure(action, { findDenial }, call);
+  const second = await review.reviewFailure(action, { findDenial }, reviewed);
   if (second !== "run-escalated")
     return { kind: "done", outcome, isRetryDeclined: second === "stands-by-user" };
   const { outcome: last } = await attempt("escalated", outcome);

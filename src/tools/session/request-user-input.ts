@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
+import { failure, type Tool, type ToolOutput } from "../tool.js";
 
 const parameters = z.object({
   questions: z

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
-import type { Tool, ToolOutput } from "../tool.js";
-import { failure } from "../tool-failure.js";
+import { failure, type Tool, type ToolOutput } from "../tool.js";
 
 export interface WebSearchNeeds {
   /** Whether pages are fetched live; otherwise they come from the provider's cache. */

@@ -10,12 +10,12 @@ import { layoutDraft } from "../../../src/cli/conversation/screen/text-layout.js
 import { breakBetweenWords, breakColumns } from "../../../src/lib/terminal/break-columns.js";
 import { openModem } from "../../../src/sandbox/docker/modem.js";
 import { openTransport } from "../../../src/sandbox/docker/transport.js";
+import { recognisePatchScript } from "../../../src/tools/command/read-command.js";
 import { applyChunks } from "../../../src/tools/patch/edit-text.js";
-import { recognisePatchScript } from "../../../src/tools/patch/patch-command.js";
 import type { PatchFiles } from "../../../src/tools/patch/patch-files.js";
 import { parsePatch } from "../../../src/tools/patch/patch-format.js";
-import { createPatcher } from "../../../src/tools/patch/patcher.js";
 import { callOf, outputOf } from "../../support/histories.js";
+import { textPatcher } from "../../support/text-patcher.js";
 import { type Bench, type BenchContext, compare } from "../bench.js";
 import { type Contender, repeat, takeTurns } from "../sampling.js";
 
@@ -182,7 +182,7 @@ function hostilePatches(): Case[] {
       const body = text(count);
       const file = Buffer.from("a\n".repeat(2 * count));
       return async () => {
-        const patcher = createPatcher(() => filesWith(file));
+        const patcher = textPatcher(() => filesWith(file));
         for (const patch of [body, `*** Begin Patch\n${body}\n*** End Patch`])
           await patcher.applyAnyPatch(patch, { cwd: "/w" });
         recognisePatchScript(body);

@@ -17,7 +17,7 @@ const MEASURED_CALLS = 5;
 /** The most files that hand a call on, so that a person can follow it. */
 const MAX_HANDING_ON = 20;
 /** The most files that it executes. */
-const MAX_EXECUTED = 70;
+const MAX_EXECUTED = 50;
 
 /** The sources in a stack, also those of the functions that await it. */
 function sourcesIn(stack = ""): string[] {

@@ -93,11 +93,11 @@ export const rules: readonly Assertion[] = [
     "K9",
     "Nothing that only looks safe runs unasked.",
     [
-      "unit/sandbox/policy/command-safety/real-shell.test.ts",
+      "unit/tools/command/real-shell.test.ts",
       "what is called safe makes a real shell run nothing but what is listed",
     ],
     [
-      "unit/sandbox/policy/command-safety/real-shell.test.ts",
+      "unit/tools/command/real-shell.test.ts",
       "sees it where something else is run: the check is none that always passes",
     ],
   ],

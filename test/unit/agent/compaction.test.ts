@@ -3,12 +3,13 @@ import { describe, expect, it } from "vitest";
 import { withoutOldest } from "../../../src/agent/compaction/compaction-request.js";
 import { abortedTurnMessage, userMessage } from "../../../src/agent/context/prompt.js";
 import {
+  itemTokens,
   type MessageItem,
   messageText,
   type ResponseItem,
   textMessage,
 } from "../../../src/agent/model/items.js";
-import { compactedItems, handoffMessage, itemTokens } from "../../../src/agent/session/compacted-items.js";
+import { compactedItems, handoffMessage } from "../../../src/agent/session/compacted-items.js";
 import { normalised } from "../../../src/agent/turn/history.js";
 import { anyHistory, callOf, outputOf, saidByAssistant, unpaired } from "../../support/histories.js";
 

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { type BrokenStream, DamagedStream } from "../endpoint/broken-stream.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
 import { incompleteResponse, unusableResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
-import { parseEvent } from "../endpoint/stream-event.js";
+import { type BrokenStream, DamagedStream, parseEvent } from "../endpoint/stream-event.js";
 import { isToolCall, type ResponseItem, type ToolCallItem } from "../items.js";
 import type { ModelEvent, ModelRequest, TokenUsage } from "../model-client.js";
 

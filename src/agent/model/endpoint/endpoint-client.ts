@@ -3,10 +3,10 @@ import { formatDuration } from "../../../lib/time/durations.js";
 import { TimeLimit } from "../../../lib/time/time-limit.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "../model-client.js";
 import type { ModelSettings } from "../model-settings.js";
-import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { Connection, type ConnectionOptions, type Route } from "./connection.js";
 import { classifyRefusal, type Refusal, transportFailure, unusableResponse } from "./model-failure.js";
 import { readServerEvents } from "./server-events.js";
+import { BrokenStream, DamagedStream, SilentStream } from "./stream-event.js";
 
 /** Models with long reasoning answer within half of it. */
 const DEFAULT_RESPONSE_TIMEOUT_MS = 3_600_000;

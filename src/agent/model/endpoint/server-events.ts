@@ -1,8 +1,7 @@
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import { withoutMark } from "../../../lib/utf8.js";
-import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { unusableResponse } from "./model-failure.js";
-import { wasJson } from "./stream-event.js";
+import { BrokenStream, DamagedStream, SilentStream, wasJson } from "./stream-event.js";
 
 const MAX_EVENT_CHARS = 64 * 1024 * 1024;
 /** Mostly for comments and keep-alives. Larger than the longest event, whose bytes count too. */

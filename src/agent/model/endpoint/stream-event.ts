@@ -1,5 +1,4 @@
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { DamagedStream } from "./broken-stream.js";
 
 export type StreamEvent = Readonly<Record<string, unknown>>;
 
@@ -19,3 +18,17 @@ export function parseEvent(data: string): StreamEvent | null {
 export function wasJson(text: string): boolean {
   return /["{}]/.test(text);
 }
+
+/** The stream ended early: by silence, by a broken connection, or at a part that cannot be read. */
+export class BrokenStream extends Error {
+  override readonly name = "BrokenStream";
+}
+
+/** No event came within the idle timeout. */
+export class SilentStream extends BrokenStream {}
+
+/**
+ * A part of the stream cannot be read. The stream ends there, instead of going on without that part: it may have been half of a
+ * call's arguments, and the call would then do something else.
+ */
+export class DamagedStream extends BrokenStream {}

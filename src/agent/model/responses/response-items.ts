@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { DamagedStream } from "../endpoint/broken-stream.js";
 import { unusableResponse } from "../endpoint/model-failure.js";
 import type { ResponseLimits } from "../endpoint/response-limits.js";
+import { DamagedStream } from "../endpoint/stream-event.js";
 import {
   calledTool,
   isToolCall,

@@ -1,10 +1,9 @@
 import { z } from "zod";
-import type { BrokenStream } from "../endpoint/broken-stream.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
 import { incompleteResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
-import { parseEvent, type StreamEvent } from "../endpoint/stream-event.js";
+import { type BrokenStream, parseEvent, type StreamEvent } from "../endpoint/stream-event.js";
 import type { ModelEvent, TokenUsage } from "../model-client.js";
 import { ResponseItems } from "./response-items.js";
 

@@ -1,7 +1,7 @@
 import { BrigError } from "../../../errors.js";
 import type { RunnerLink } from "../../channel/runner-link.js";
 import { writeFile } from "../../files/files.js";
-import type { CommandContext } from "../../process/start-command.js";
+import type { CommandContext } from "../../process/command.js";
 
 /** Error: `usage.invalid` for a file that cannot be written in this sandbox. */
 export async function plantFile(

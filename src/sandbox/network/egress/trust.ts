@@ -7,8 +7,8 @@ import { readFile } from "../../files/file-reads.js";
 import { sandboxFiles, statFile, writeEach, writeFile } from "../../files/files.js";
 import { isAtOrBelow } from "../../plan/paths.js";
 import type { SandboxPlan } from "../../plan/plan.js";
+import type { CommandContext } from "../../process/command.js";
 import { exec } from "../../process/run-to-end.js";
-import type { CommandContext } from "../../process/start-command.js";
 import type { FileWrite } from "../../sandbox-types.js";
 import { readKeyStore, writeKeyStore } from "./trust-key-store.js";
 

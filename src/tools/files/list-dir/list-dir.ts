@@ -1,9 +1,13 @@
 import { z } from "zod";
-import { type ArgumentsOf, defineTool } from "../../define-tool.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
-import { failureOutput, requireInput } from "../../tool-failure.js";
-import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
-import { absolutePath } from "../file-path.js";
+import {
+  type ArgumentsOf,
+  absolutePath,
+  defineTool,
+  type SandboxAccess,
+  type WorkingDirectory,
+  workdirOf,
+} from "../../define-tool.js";
+import { failureOutput, requireInput, type Tool, type ToolCallOptions, type ToolOutput } from "../../tool.js";
 import { type ListRequest, listTree } from "./list-tree.js";
 
 const count = z.int().nonnegative();

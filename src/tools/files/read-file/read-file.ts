@@ -1,9 +1,13 @@
 import { z } from "zod";
-import { type ArgumentsOf, defineTool } from "../../define-tool.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
-import { failureOutput, requireInput } from "../../tool-failure.js";
-import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
-import { absolutePath } from "../file-path.js";
+import {
+  type ArgumentsOf,
+  absolutePath,
+  defineTool,
+  type SandboxAccess,
+  type WorkingDirectory,
+  workdirOf,
+} from "../../define-tool.js";
+import { failureOutput, requireInput, type Tool, type ToolCallOptions, type ToolOutput } from "../../tool.js";
 import { type BlockRequest, readLines } from "./read-lines.js";
 
 const DEFAULT_LIMIT = 2000;

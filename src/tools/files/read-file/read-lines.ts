@@ -1,7 +1,7 @@
 import { BrigError } from "../../../errors.js";
+import { trim } from "../../../lib/white-space.js";
+import { cutText } from "../../../sandbox/index.js";
 import { type FileSource, fileChunks } from "./file-chunks.js";
-import { type BlockLine, blockAround } from "./indented-block.js";
-import { formatLine, indentOf, isBlank, isComment } from "./line-text.js";
 import { visitLines } from "./lines.js";
 
 /** Line numbers count from 1. */
@@ -128,4 +128,94 @@ function blockTooLong(anchorLine: number): BrigError {
     `failed to read file: the block around line ${anchorLine} has more than ${MAX_BLOCK_LINES} lines; ask for fewer with max_lines or max_levels`,
     { code: "file.too-large" },
   );
+}
+
+interface BlockLine {
+  /** A blank line has the indentation of the line before it. */
+  indent: number;
+  isBlank: boolean;
+  isComment: boolean;
+}
+
+interface BlockRules {
+  /** Lines that are indented less end the block. */
+  floor: number;
+  maxLines: number;
+  /** Includes every line at the floor, not just the first on each side. */
+  includesSiblings: boolean;
+  /** Includes comments at the floor above the block. */
+  includesHeader: boolean;
+}
+
+/** Extends a block from its anchor, up and down in turn, and drops blank lines at its ends. */
+function blockAround<Line extends BlockLine>(
+  lines: readonly Line[],
+  anchor: number,
+  rules: BlockRules,
+): Line[] {
+  const maxLines = Math.min(rules.maxLines, lines.length);
+  const anchorLines = lines.slice(anchor, anchor + 1);
+  if (maxLines === 1) return anchorLines;
+  const above: Line[] = [];
+  const below: Line[] = [];
+  const isFull = () => above.length + 1 + below.length >= maxLines;
+  const up = walk(lines.slice(0, anchor).toReversed(), rules, rules.includesHeader);
+  const down = walk(lines.slice(anchor + 1), rules, false);
+  while (!isFull()) {
+    const tookAbove = take(up, above);
+    if (isFull()) break;
+    if (!take(down, below) && !tookAbove) break;
+  }
+  return withoutBlankEnds([...above.toReversed(), ...anchorLines, ...below]);
+}
+
+function* walk<Line extends BlockLine>(
+  lines: readonly Line[],
+  { floor, includesSiblings }: BlockRules,
+  includesComments: boolean,
+): Generator<Line, undefined> {
+  let floorLines = 0;
+  for (const line of lines) {
+    if (line.indent < floor) return;
+    if (line.indent === floor && !includesSiblings) {
+      if (floorLines > 0 && !(includesComments && line.isComment)) return;
+      floorLines++;
+    }
+    yield line;
+  }
+}
+
+function take<Line>(side: Generator<Line, undefined>, taken: Line[]): boolean {
+  const { value } = side.next();
+  if (value === undefined) return false;
+  taken.push(value);
+  return true;
+}
+
+function withoutBlankEnds<Line extends BlockLine>(lines: readonly Line[]): Line[] {
+  const first = lines.findIndex(({ isBlank }) => !isBlank);
+  return first === -1 ? [] : lines.slice(first, lines.findLastIndex(({ isBlank }) => !isBlank) + 1);
+}
+
+const MAX_TEXT_BYTES = 500;
+const TAB_WIDTH = 4;
+const commentStarts = ["#", "//", "--"];
+
+function formatLine(number: number, line: string): string {
+  return `L${number}: ${cutText(line, MAX_TEXT_BYTES)}`;
+}
+
+function indentOf(line: string): number {
+  let indent = 0;
+  for (let at = 0; line[at] === " " || line[at] === "\t"; at++) indent += line[at] === "\t" ? TAB_WIDTH : 1;
+  return indent;
+}
+
+function isBlank(line: string): boolean {
+  return trim(line) === "";
+}
+
+function isComment(line: string): boolean {
+  const text = trim(line);
+  return commentStarts.some((start) => text.startsWith(start));
 }

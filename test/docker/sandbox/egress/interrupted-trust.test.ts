@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { packTar } from "../../../../src/sandbox/docker/calls/tar.js";
 import { trustInNss } from "../../../../src/sandbox/network/egress/trust.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import { testEngine } from "../../../support/engine.js";
 import { openBreakable } from "../../../support/open-sandbox.js";
 import { testRuntime } from "../../../support/runtime-differences.js";

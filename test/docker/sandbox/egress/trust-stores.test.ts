@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { trustInNss } from "../../../../src/sandbox/network/egress/trust.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import { fixtureImage } from "../../../support/fixture-image.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { tlsServer } from "../../../support/tls-server.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SessionBranch } from "../../../../src/sandbox/branch/session-branch.js";
 import { FrameType, SPAWN_HEAD_BYTES } from "../../../../src/sandbox/channel/protocol.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import { commitFile, createRepository, git, gitBytes } from "../../../support/git-repositories.js";
 import { playedLink } from "../channel/played-link.js";
 

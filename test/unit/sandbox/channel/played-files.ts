@@ -1,5 +1,5 @@
 import { FILE_HEAD_BYTES, FileOperation, FrameType } from "../../../../src/sandbox/channel/protocol.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import { exitPayload, type FakeRunner, uint32 } from "./fake-runner.js";
 import { playedLink } from "./played-link.js";
 

@@ -4,15 +4,13 @@ import {
   type CapturedOutput,
   countLines,
   keptBytes,
+  OutputCapture,
   renderOutput,
-} from "../../../../src/sandbox/output/captured-output.js";
-import { appendOutput, emptyFold, foldOf } from "../../../../src/sandbox/output/line-fold.js";
-import { OutputCapture } from "../../../../src/sandbox/output/output-capture.js";
-import {
   shrinkOutput,
   truncateOutput,
   truncateWithLineCount,
-} from "../../../../src/sandbox/output/truncation.js";
+} from "../../../../src/sandbox/output/captured-output.js";
+import { appendOutput, emptyFold, foldOf } from "../../../../src/sandbox/output/line-fold.js";
 
 /** Text, broken text and bytes that are none, with many characters of several bytes. */
 const anyBytes = fc

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HeadAndTail, type KeptBytes } from "../../../../src/sandbox/output/output-capture.js";
+import { HeadAndTail, type KeptBytes } from "../../../../src/sandbox/output/captured-output.js";
 import { textOf } from "../../../../src/sandbox/process/run-to-end.js";
 
 function collected(maxBytes: number, chunks: readonly Uint8Array[]): HeadAndTail {

@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { countLines, renderOutput, total } from "../../../../src/sandbox/output/captured-output.js";
-import { OutputCapture } from "../../../../src/sandbox/output/output-capture.js";
+import {
+  countLines,
+  OutputCapture,
+  renderOutput,
+  total,
+} from "../../../../src/sandbox/output/captured-output.js";
 
 function capture(bytes: Uint8Array, cuts: number[], limitBytes: number) {
   const output = new OutputCapture(limitBytes);

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { captured } from "../../../../src/sandbox/output/captured-output.js";
 import {
+  captured,
   truncateOutput,
   truncateParts,
   truncateText,
   truncateWithLineCount,
-} from "../../../../src/sandbox/output/truncation.js";
+} from "../../../../src/sandbox/output/captured-output.js";
 
 const anyText = fc.string({ unit: "binary", maxLength: 200 });
 const anyPolicy = fc.record({

@@ -1,6 +1,6 @@
 import { EntryType } from "../../../../src/sandbox/channel/protocol.js";
 import type { TreeContainer, WorkspaceTree } from "../../../../src/sandbox/overlay/workspace-tree.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-changes.js";
 import { changeRecord, type RecordState } from "../../../support/change-records.js";
 import {

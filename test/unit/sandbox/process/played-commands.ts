@@ -1,8 +1,8 @@
 import { expect, vi } from "vitest";
 import { FrameType, Stage } from "../../../../src/sandbox/channel/protocol.js";
+import type { CommandContext } from "../../../../src/sandbox/process/command.js";
 import { RunningProcess } from "../../../../src/sandbox/process/process.js";
 import { exec } from "../../../../src/sandbox/process/run-to-end.js";
-import type { CommandContext } from "../../../../src/sandbox/process/start-command.js";
 import type { ExecOptions, SpawnOptions } from "../../../../src/sandbox/sandbox-types.js";
 import { exitPayload, type SentFrame } from "../channel/fake-runner.js";
 import { playedLink } from "../channel/played-link.js";

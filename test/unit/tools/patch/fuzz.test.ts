@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
+import { recognisePatchScript } from "../../../../src/tools/command/read-command.js";
 import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js";
-import { recognisePatchScript } from "../../../../src/tools/patch/patch-command.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/patch/patcher.js";
 import { runs } from "../../../support/fuzz.js";
+import { textPatcher } from "../../../support/text-patcher.js";
 import { fileText, mutatedPatch } from "./patches.js";
 
 const noSuchFile = () =>
@@ -71,7 +72,7 @@ describe("whatever a model sends as a patch", () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(randomText, bytePatch, mutatedPatch), fileText, async (patch, text) => {
         const files = new MemoryFiles({ "/w/a.txt": text });
-        const outcome = await createPatcher(() => files).applyAnyPatch(patch, { cwd: "/w" });
+        const outcome = await textPatcher(() => files).applyAnyPatch(patch, { cwd: "/w" });
         if (outcome.kind !== "applied") expect([...files.texts]).toEqual([["/w/a.txt", text]]);
         recognisePatchScript(`apply_patch <<EOF\n${patch}\nEOF`);
       }),
@@ -91,7 +92,7 @@ describe("whatever a model sends as a patch", () => {
     ["many chunks that match late", `*** Update File: a.txt\n${"@@\n-a \n".repeat(10_000)}`],
   ])("it is answered, however long it is: %s", async (_, body) => {
     const files = new MemoryFiles({ "/w/a.txt": "a\n".repeat(20_000) });
-    const patcher = createPatcher(() => files);
+    const patcher = textPatcher(() => files);
     for (const text of [body, `*** Begin Patch\n${body}\n*** End Patch`])
       expect(["applied", "refused"]).toContain((await patcher.applyAnyPatch(text, { cwd: "/w" })).kind);
     recognisePatchScript(body);

@@ -5,9 +5,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { summary } from "../../../../src/tools/patch/apply-patch-tool.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
-import { createPatcher, pathsOf } from "../../../../src/tools/patch/patcher.js";
+import { pathsOf } from "../../../../src/tools/patch/patcher.js";
 import { hostFiles } from "../../../support/host-files.js";
 import { readTree } from "../../../support/host-tree.js";
+import { textPatcher } from "../../../support/text-patcher.js";
 import { patchOf } from "./patches.js";
 
 /** A directory to patch, and what the patcher did to it. */
@@ -25,7 +26,7 @@ const it = test
     }
   })
   .extend("apply", ({ root }) => async (...lines: string[]) => {
-    const outcome = await createPatcher(() => hostFiles).applyPatch(patchOf(...lines), { cwd: root });
+    const outcome = await textPatcher(() => hostFiles).applyPatch(patchOf(...lines), { cwd: root });
     switch (outcome.kind) {
       case "applied":
         return summary(outcome.changes);
@@ -36,7 +37,7 @@ const it = test
     }
   })
   .extend("diff", ({ root }) => async (...lines: string[]) => {
-    const outcome = await createPatcher(() => hostFiles).applyAnyPatch(lines.join("\n"), { cwd: root });
+    const outcome = await textPatcher(() => hostFiles).applyAnyPatch(lines.join("\n"), { cwd: root });
     return outcome.kind === "applied"
       ? summary(outcome.changes)
       : "reason" in outcome
@@ -94,7 +95,7 @@ describe("a patch that does not fit", () => {
     await write({ f: "" });
     const large: PatchFiles = { ...hostFiles, read: (path) => hostFiles.read(path, { maxBytes: -1 }) };
     const text = patchOf("*** Update File: f", "@@", "+a");
-    expect(await createPatcher(() => large).applyPatch(text, { cwd: root })).toMatchObject({
+    expect(await textPatcher(() => large).applyPatch(text, { cwd: root })).toMatchObject({
       kind: "refused",
       reason: `Failed to read file to update ${root}/f: file is larger than 67108864 bytes`,
     });
@@ -112,7 +113,7 @@ describe("a patch that fails half way", () => {
       },
     };
     const hunks = Array.from({ length: 40 }, (_, index) => [`*** Add File: d${index}/f`, "+x"]);
-    const outcome = await createPatcher(() => files).applyPatch(patchOf(...hunks.flat()), { cwd: root });
+    const outcome = await textPatcher(() => files).applyPatch(patchOf(...hunks.flat()), { cwd: root });
     expect(outcome.kind).toBe("applied");
     expect(sent).toBeLessThan(40 + 2 * 40);
   });
@@ -130,7 +131,7 @@ describe("a patch that fails half way", () => {
           await writeFile(join(place, "file"), "file\n");
         }
         const [together = "", apart = ""] = roots;
-        const patcher = createPatcher(() => hostFiles);
+        const patcher = textPatcher(() => hostFiles);
         const hunks = names.map((added, index) => [`*** Add File: ${added}`, `+${index}`]);
         const whole = await patcher.applyPatch(patchOf(...hunks.flat()), { cwd: together });
         let done = 0;
@@ -150,7 +151,7 @@ describe("a patch that fails half way", () => {
 
   it("says which directory it could not make", async ({ root }) => {
     const failing: PatchFiles = { ...hostFiles, mkdir: (path) => hostFiles.remove(`${path}/no`, {}) };
-    const outcome = await createPatcher(() => failing).applyPatch(patchOf("*** Add File: d/f", "+x"), {
+    const outcome = await textPatcher(() => failing).applyPatch(patchOf("*** Add File: d/f", "+x"), {
       cwd: root,
     });
     expect(outcome).toMatchObject({
@@ -162,7 +163,7 @@ describe("a patch that fails half way", () => {
   it("says what it could not remove", async ({ root, write }) => {
     await write({ f: "a\n", g: "a\n" });
     const keeping: PatchFiles = { ...hostFiles, remove: (path) => hostFiles.remove(`${path}/.`, {}) };
-    const patcher = createPatcher(() => keeping);
+    const patcher = textPatcher(() => keeping);
     const outcomes = [
       await patcher.applyPatch(patchOf("*** Delete File: f"), { cwd: root }),
       await patcher.applyPatch(patchOf("*** Update File: g", "*** Move to: h", ...change("a", "b")), {
@@ -187,7 +188,7 @@ describe("a patch that fails half way", () => {
   it("tells of its start and of what was done", async ({ root, write }) => {
     await write({ "dir/x": "" });
     const told: unknown[] = [];
-    await createPatcher(() => hostFiles).applyPatch(
+    await textPatcher(() => hostFiles).applyPatch(
       patchOf("*** Add File: a", "+x", "*** Add File: dir", "+x"),
       {
         cwd: root,
@@ -208,10 +209,8 @@ describe("a failure that is not about a file", () => {
     const gone = new Error("the sandbox is gone");
     const files: PatchFiles = { ...hostFiles, writeEach: () => Promise.reject(gone) };
     const text = patchOf("*** Add File: a", "+x");
-    await expect(createPatcher(() => files).applyPatch(text, { cwd: root })).rejects.toBe(gone);
-    await expect(createPatcher(() => Promise.reject(gone)).applyPatch(text, { cwd: root })).rejects.toBe(
-      gone,
-    );
+    await expect(textPatcher(() => files).applyPatch(text, { cwd: root })).rejects.toBe(gone);
+    await expect(textPatcher(() => Promise.reject(gone)).applyPatch(text, { cwd: root })).rejects.toBe(gone);
   });
 
   it("as an abort stops before the next file", async ({ root }) => {
@@ -226,7 +225,7 @@ describe("a failure that is not about a file", () => {
     };
     const text = patchOf("*** Add File: a", "+x", "*** Add File: b", "+x");
     await expect(
-      createPatcher(() => files).applyPatch(text, { cwd: root, signal: abort.signal }),
+      textPatcher(() => files).applyPatch(text, { cwd: root, signal: abort.signal }),
     ).rejects.toThrow("enough");
     expect(await readTree(root)).toEqual({ a: "x\n" });
   });
@@ -239,7 +238,7 @@ describe("patches together", () => {
     await symlink("dir", join(root, "link"));
     await symlink("link/all", join(root, "far"));
     const names = ["dir/all", "link/all", "far", "dir/../link//all", `${root}/link/./all`];
-    const patcher = createPatcher(() => hostFiles);
+    const patcher = textPatcher(() => hostFiles);
     const outcomes = await Promise.all(
       letters.map((letter, index) =>
         patcher.applyPatch(
@@ -262,7 +261,7 @@ describe("patches together", () => {
   it("lose no change of a file that several change", async ({ root, write }) => {
     const letters = [..."abcdefghijkl"];
     await write({ all: letters.map((letter) => `${letter}\n`).join("") });
-    const patcher = createPatcher(() => hostFiles);
+    const patcher = textPatcher(() => hostFiles);
     const outcomes = await Promise.all(
       letters.map((letter) =>
         patcher.applyPatch(

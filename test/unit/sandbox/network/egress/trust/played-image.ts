@@ -1,8 +1,7 @@
 import { posix } from "node:path";
 import { EntryType, FrameType, ReadFlag, StatFlag } from "../../../../../../src/sandbox/channel/protocol.js";
-import type { CommandContext } from "../../../../../../src/sandbox/process/start-command.js";
-import type { FakeRunner, SentFrame } from "../../../channel/fake-runner.js";
-import { uint32 } from "../../../channel/fake-runner.js";
+import type { CommandContext } from "../../../../../../src/sandbox/process/command.js";
+import { type FakeRunner, type SentFrame, uint32 } from "../../../channel/fake-runner.js";
 import {
   answerFiles,
   type PlayedAnswer,

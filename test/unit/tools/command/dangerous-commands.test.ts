@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { looksDangerous, riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
-import { repetitions, runs } from "../../../../support/fuzz.js";
+import { CommandSafety } from "../../../../src/tools/command/command-safety.js";
+import { repetitions, runs } from "../../../support/fuzz.js";
+
+const riskOf = (argv: readonly string[]) => new CommandSafety(argv).risk;
+const looksDangerous = (argv: readonly string[]) => riskOf(argv) === "dangerous";
 
 describe("looks dangerous", () => {
   it.each([

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isKnownSafe } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
-import { splitPlainScript } from "../../../../../src/sandbox/policy/command-safety/shell-script.js";
-import { runs } from "../../../../support/fuzz.js";
+import { CommandSafety } from "../../../../src/tools/command/command-safety.js";
+import { runs } from "../../../support/fuzz.js";
 
 /**
  * What a script that is called safe makes a real shell run. PATH has nothing but programs that write down how they were called, under
@@ -217,7 +216,7 @@ const ours = new Set(safeNames);
 
 function expectOnlyWhatIsListed(scripts: readonly string[]): void {
   for (const { shell, script, calls, made } of run(scripts)) {
-    const commands = splitPlainScript(script) ?? [];
+    const commands = new CommandSafety(["bash", "-c", script]).commands ?? [];
     const listed = new Set(commands.map((words) => JSON.stringify(words)));
     expect(made, `${shell} made files for ${JSON.stringify(script)}`).toEqual([]);
     for (const call of calls) {
@@ -227,7 +226,7 @@ function expectOnlyWhatIsListed(scripts: readonly string[]): void {
   }
 }
 
-const isCalledSafe = (script: string) => isKnownSafe(["bash", "-c", script]);
+const isCalledSafe = (script: string) => new CommandSafety(["bash", "-c", script]).risk === "safe";
 
 describe("what is called safe makes a real shell run nothing but what is listed", () => {
   it.each([

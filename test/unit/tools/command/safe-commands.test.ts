@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { isKnownSafe, riskOf } from "../../../../../src/sandbox/policy/command-safety/command-risk.js";
+import { CommandSafety } from "../../../../src/tools/command/command-safety.js";
+
+const riskOf = (argv: readonly string[]) => new CommandSafety(argv).risk;
+const isKnownSafe = (argv: readonly string[]) => riskOf(argv) === "safe";
 
 const looking =
   "cat cd cut echo expr false grep head id ls nl numfmt paste pwd rev seq stat tac tail tr true uname wc which whoami";

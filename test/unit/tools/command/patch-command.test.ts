@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type PatchCommand, recognisePatchCommand } from "../../../../src/tools/patch/patch-command.js";
-import { line, patchOf } from "./patches.js";
+import { type PatchCommand, ReadCommand } from "../../../../src/tools/command/read-command.js";
+import { line, patchOf } from "../patch/patches.js";
+
+const recognisePatchCommand = (argv: readonly string[]) => new ReadCommand(argv).patch;
 
 const patch = patchOf("*** Add File: f", "+a");
 const found = (directory: string | null = null, text = patch): PatchCommand => ({
@@ -10,7 +12,7 @@ const found = (directory: string | null = null, text = patch): PatchCommand => (
   patch: text,
   directory,
 });
-const other: PatchCommand = { kind: "other" };
+const other = null;
 const bare: PatchCommand = { kind: "bare-patch" };
 const bash = (script: string) => recognisePatchCommand(["bash", "-lc", script]);
 const heredoc = (head: string, tail = "EOF\n") => `${head}\n${patch}\n${tail}`;
@@ -157,7 +159,7 @@ describe("a script that applies a patch", () => {
         const given = execFileSync("bash", ["-c", script.replace("apply_patch", "cat")], {
           encoding: "utf8",
         });
-        expect(recognised.kind === "patch" && `${recognised.patch}\n`).toBe(given);
+        expect(recognised?.kind === "patch" && `${recognised.patch}\n`).toBe(given);
       }),
       { numRuns: 40 },
     );

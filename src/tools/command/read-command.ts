@@ -1,11 +1,34 @@
-import { parsePatch } from "./patch-format.js";
+import { BEGIN, parsePatch } from "../patch/patch-format.js";
+import type { CommandSafety } from "./command-safety.js";
+
+/** A command that a tool was called with, read once for everything that depends on what it does. */
+export class ReadCommand {
+  /** As the model wrote it. People are shown this, and judge by it. */
+  readonly argv: readonly string[];
+  /** The patch that the command applies, or that stands where a command should be. Null for any other command. */
+  readonly patch: PatchCommand | null;
+  #safety: Promise<CommandSafety> | null = null;
+
+  constructor(argv: readonly string[]) {
+    this.argv = argv;
+    this.patch = recognisePatchCommand(argv);
+  }
+
+  /**
+   * Which commands it consists of, and what they could do. Loads the parser of scripts when it is first needed,
+   * because loading is most of what a session's start costs.
+   */
+  async safety(): Promise<CommandSafety> {
+    this.#safety ??= import("./command-safety.js").then((loaded) => new loaded.CommandSafety(this.argv));
+    return await this.#safety;
+  }
+}
 
 export type PatchCommand =
   /** The command applies a patch. Relative paths start at `directory`, relative to the working directory. */
   | { kind: "patch"; patch: string; directory: string | null }
   /** The patch itself instead of a command. `barePatchReason` is the answer for the model. */
-  | { kind: "bare-patch" }
-  | { kind: "other" };
+  | { kind: "bare-patch" };
 
 export const barePatchReason =
   'patch detected without explicit call to apply_patch. Rerun as ["apply_patch", "<patch>"]';
@@ -25,25 +48,25 @@ const scriptFlags: Readonly<Record<string, readonly string[]>> = {
  * Recognises a command that only applies a patch: `apply_patch PATCH`, or a shell whose script is a single
  * heredoc for `apply_patch`.
  */
-export function recognisePatchCommand(argv: readonly string[]): PatchCommand {
+function recognisePatchCommand(argv: readonly string[]): PatchCommand | null {
   const [program = "", ...args] = argv;
-  if (args.length === 0) return isPatch(program) ? { kind: "bare-patch" } : { kind: "other" };
+  if (args.length === 0) return isPatch(program) ? { kind: "bare-patch" } : null;
   if (args.length === 1 && patchPrograms.has(program))
     return { kind: "patch", patch: args[0] ?? "", directory: null };
   const script = scriptOf(program, args);
-  return script === null ? { kind: "other" } : recognisePatchScript(script);
+  return script === null ? null : recognisePatchScript(script);
 }
 
-export function recognisePatchScript(script: string): PatchCommand {
+export function recognisePatchScript(script: string): PatchCommand | null {
   const [head, directory = null, dash, tag] = matchHead(script);
-  if (head === undefined || tag === undefined)
-    return isPatch(script) ? { kind: "bare-patch" } : { kind: "other" };
+  if (head === undefined || tag === undefined) return isPatch(script) ? { kind: "bare-patch" } : null;
   const body = heredocBody(script.slice(head.length), { tag, dropsTabs: dash === "-" });
-  return body === null ? { kind: "other" } : { kind: "patch", patch: body, directory };
+  return body === null ? null : { kind: "patch", patch: body, directory };
 }
 
+/** Most commands need not be parsed for this: a patch has the line with which it begins. */
 function isPatch(text: string): boolean {
-  return parsePatch(text).kind === "patch";
+  return text.includes(BEGIN) && parsePatch(text).kind === "patch";
 }
 
 function scriptOf(program: string, args: readonly string[]): string | null {
