@@ -3,16 +3,15 @@ import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync 
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { errnoOf } from "./errno.js";
+import { read, ShapeError } from "./json/json-shape.js";
 import {
-  nullable,
-  object,
-  positiveInteger,
-  read,
-  type Shape,
-  ShapeError,
-  string,
-} from "./json/json-shape.js";
-import { type HostProcesses, type Owner, ownerOf, ownerState, readHostProcesses } from "./owner.js";
+  type HostProcesses,
+  type Owner,
+  ownerOf,
+  ownerShape,
+  ownerState,
+  readHostProcesses,
+} from "./owner.js";
 import { pause } from "./time/pause.js";
 
 /** A process that takes locks, and how it finds out which others are alive. */
@@ -51,13 +50,6 @@ const RIVAL_WAIT_MS = 300;
 const RIVAL_POLL_MS = 10;
 /** Writing a lock file takes no time: an unfinished one this old was left by a killed process. */
 const UNFINISHED_MS = 60_000;
-
-export const ownerShape: Shape<Owner> = object({
-  pid: positiveInteger,
-  startedAt: nullable(string),
-  bootId: nullable(string),
-  host: string,
-});
 
 export async function readCurrentProcess(): Promise<CurrentProcess> {
   const processes = await readHostProcesses(hostname());

@@ -5,20 +5,13 @@ import { readTextFile } from "./bounded-file.js";
 import { errnoOf } from "./errno.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { namesIn } from "./files/names-in.js";
-import { nullable, object, positiveInteger, readOrNull, type Shape, string } from "./json/json-shape.js";
+import { object, readOrNull, type Shape } from "./json/json-shape.js";
 import { parseJson } from "./json/parse-json.js";
-import { ownerOf, ownerState, readHostProcesses } from "./owner.js";
+import { ownerOf, ownerShape, ownerState, readHostProcesses } from "./owner.js";
 
 const MAX_BYTES = 64 * 1024;
 
-const ownedShape = object({
-  owner: object({
-    pid: positiveInteger,
-    startedAt: nullable(string),
-    bootId: nullable(string),
-    host: string,
-  }),
-});
+const ownedShape = object({ owner: ownerShape });
 
 /**
  * Records of things that processes of this machine own as long as they live, each in a file of its own, in a directory that is the

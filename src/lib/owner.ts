@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { errnoOf } from "./errno.js";
+import { nullable, object, positiveInteger, type Shape, string } from "./json/json-shape.js";
 
 /** One process, during one boot of one machine. It owns things that may outlive it. */
 export interface Owner {
@@ -12,6 +13,13 @@ export interface Owner {
   /** The machine and its process namespace, as in `HostProcesses.host`. */
   host: string;
 }
+
+export const ownerShape: Shape<Owner> = object({
+  pid: positiveInteger,
+  startedAt: nullable(string),
+  bootId: nullable(string),
+  host: string,
+});
 
 /** Facts about processes that this machine can provide. */
 export interface HostProcesses {

@@ -12,11 +12,9 @@ interface Opening {
   from?: { snapshot: string; point: number | undefined } | null | undefined;
 }
 
-type SettingsSource = () => SandboxSettings | Promise<SandboxSettings>;
-
 /** Opens a sandbox, and connects to the engine while the rest of the program is loaded. */
 export async function connectAndOpen(
-  settings: SettingsSource,
+  settings: () => SandboxSettings | Promise<SandboxSettings>,
   { environment, signal, onWarning, from }: Opening,
 ): Promise<Sandbox> {
   const { connectEngine } = await import("./early-engine.js");
@@ -24,25 +22,17 @@ export async function connectAndOpen(
   engine.catch(() => undefined);
   await questionsSent();
   const start: StartOptions = { engine, signal, keepsChanges: true, onWarning };
-  const opened = await (from
-    ? openKept(settings, { ...from, brigHome: environment.brigHome, start })
-    : openPlain(settings, start));
+  let opened: OpenedSandbox;
+  if (from) {
+    const { openFromSnapshot } = await import("./changes/sandbox-changes.js");
+    const kept = { id: from.snapshot, at: from.point, brigHome: environment.brigHome, start };
+    opened = await openFromSnapshot(async () => await settings(), kept);
+  } else {
+    const { openSandbox } = await import("./open-sandbox.js");
+    opened = await openSandbox(settings(), start);
+  }
   const { sandboxFrom } = await import("./sandbox.js");
   return sandboxFrom(opened);
-}
-
-async function openPlain(settings: SettingsSource, start: StartOptions): Promise<OpenedSandbox> {
-  const { openSandbox } = await import("./open-sandbox.js");
-  return await openSandbox(settings(), start);
-}
-
-async function openKept(
-  settings: SettingsSource,
-  kept: { snapshot: string; point: number | undefined; brigHome: string; start: StartOptions },
-): Promise<OpenedSandbox> {
-  const { openFromSnapshot } = await import("./changes/sandbox-changes.js");
-  const { snapshot: id, point: at, ...rest } = kept;
-  return await openFromSnapshot(async () => await settings(), { id, at, ...rest });
 }
 
 /**

@@ -1,10 +1,9 @@
 import { release } from "node:os";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
-import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
-import type { Engine } from "./docker/engine-types.js";
+import type { Engine, ExecStream } from "./docker/engine-types.js";
 import type { InspectionOptions } from "./egress/inspection.js";
 import type { EgressOptions } from "./egress/open-egress.js";
 import { readReport } from "./files/files.js";
@@ -12,6 +11,7 @@ import type { KnownListeners } from "./listeners/cover-listeners.js";
 import { watchListeners } from "./listeners/watch-listeners.js";
 import { egressInForce } from "./network/egress/in-force.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
+import { filesProgramPath } from "./plan/create-body.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import type { NetworkScope } from "./policy/network.js";
 import { type KernelReport, parseReport } from "./proof/kernel-report.js";
@@ -22,11 +22,7 @@ import type { SandboxOptions } from "./sandbox-options.js";
 /** The time spent on trying to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
 
-interface StartedSandbox {
-  plan: SandboxPlan;
-  engine: Engine;
-  imageId: string;
-  token: Buffer;
+interface ConnectOptions {
   signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
   inspection?: InspectionOptions | null | undefined;
@@ -43,15 +39,14 @@ export interface ConnectedSandbox {
 /** Connects to the runner of a started container, and proves the policy. Errors: as `Sandbox.create`. */
 export async function connectAndProve(
   container: SandboxContainer,
-  started: StartedSandbox,
+  { signal, onLateOutput, inspection, listeners }: ConnectOptions,
 ): Promise<ConnectedSandbox> {
-  const link = await connect(container, started);
+  const link = await connect(container, { onLateOutput, inspection });
   step("the runner has answered");
   try {
-    const proved = await proveLink(link, started);
+    const proved = await proveLink(link, container);
     step("the policy is proved");
-    started.signal?.throwIfAborted();
-    const { inspection, listeners } = started;
+    signal?.throwIfAborted();
     if (listeners) watchListeners(link, listeners);
     const egress = inspection ? { egress: egressInForce(inspection) } : {};
     return { link, report: proved.report, proof: { ...proved.proof, ...egress } };
@@ -105,8 +100,11 @@ export async function openEgressOf(
   }
 }
 
-async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {
-  const { engine, plan, token, onLateOutput, inspection } = started;
+async function connect(
+  container: SandboxContainer,
+  { onLateOutput, inspection }: ConnectOptions,
+): Promise<RunnerLink> {
+  const { engine, plan, token } = container;
   const mask = inspection?.mask;
   const leaseMs = plan.leaseSeconds * 1000;
   return await RunnerLink.open({
@@ -121,7 +119,7 @@ async function connect(container: SandboxContainer, started: StartedSandbox): Pr
 }
 
 /** No call is waiting that could report an error of the listener, so it becomes a process warning. */
-function deliverLate(onLateOutput: StartedSandbox["onLateOutput"], data: Buffer, call: number): void {
+function deliverLate(onLateOutput: ConnectOptions["onLateOutput"], data: Buffer, call: number): void {
   try {
     onLateOutput?.(data, call);
   } catch (error) {
@@ -132,7 +130,7 @@ function deliverLate(onLateOutput: StartedSandbox["onLateOutput"], data: Buffer,
 /** Reads the policy back from the kernel. Error: `policy.not-enforced`. */
 export async function proveLink(
   link: RunnerLink,
-  { plan, engine, imageId }: Pick<StartedSandbox, "plan" | "engine" | "imageId">,
+  { plan, engine, imageId }: Pick<SandboxContainer, "plan" | "engine" | "imageId">,
 ): Promise<Omit<ConnectedSandbox, "link">> {
   const context = { link, cwd: "/", env: {}, onStuck: () => undefined };
   const paths = [...plan.mounts, ...plan.covered, ...(plan.overlay?.witnesses ?? [])].map(({ path }) => path);
@@ -173,4 +171,16 @@ export function requireStatx({ kernel, probes }: KernelReport, runtime: string):
     code: "engine.too-old",
     hint: "nothing was run; a newer engine, libseccomp or kernel lets statx through",
   });
+}
+
+/** Ids for the user and the group, below 65536: the user namespace of a rootless engine has no higher ones. */
+const BRIDGE_IDS = [65_521, 65_522];
+
+/**
+ * Starts `runner-files connect` as a user of its own: a command of the same user could kill it before it hands its
+ * streams to PID 1.
+ */
+export async function openBridge(engine: Engine, id: string, plan: SandboxPlan): Promise<ExecStream> {
+  const bridge = BRIDGE_IDS.find((one) => one !== plan.user.uid && one !== plan.user.gid);
+  return await engine.openExec(id, [filesProgramPath(plan), "connect"], { user: `${bridge}:${bridge}` });
 }

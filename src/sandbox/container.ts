@@ -1,9 +1,13 @@
+import { createHash, randomBytes } from "node:crypto";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
+import { TOKEN_BYTES } from "./channel/protocol.js";
 import { isDefiniteFailure } from "./docker/engine-failure.js";
 import type { ContainerBody, Engine, EngineStream } from "./docker/engine-types.js";
+import type { Toolbox } from "./images/toolbox-volume.js";
+import { createContainerBody } from "./plan/create-body.js";
 import {
   type Placeholders,
   type PlaceholderUse,
@@ -12,7 +16,8 @@ import {
 } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { describeNetwork, type NetworkScope } from "./policy/network.js";
-import { diagnoseContainer, type Symptoms } from "./process/container-diagnosis.js";
+import { loadSeccompProfile } from "./policy/policy-directory.js";
+import { diagnoseContainer, type Symptoms } from "./process/ended-container.js";
 import { requireAsRequested } from "./proof/compare-authority.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
@@ -28,6 +33,9 @@ import type { Warn } from "./warnings.js";
 
 interface ContainerOptions {
   plan: SandboxPlan;
+  toolbox: Toolbox;
+  /** The id that the image had when the plan was made. */
+  imageId: string;
   keep: boolean;
   warn: Warn;
   /**
@@ -40,8 +48,6 @@ interface ContainerOptions {
 }
 
 interface StartOptions {
-  /** The id that the image had when the plan was made. */
-  imageId: string;
   signal?: AbortSignal | undefined;
   /** Work to do while the engine starts the container. The caller awaits it later, and sees its failure. */
   whileStarting?: (() => Promise<unknown>) | undefined;
@@ -49,8 +55,12 @@ interface StartOptions {
 
 /** The container of one session, and the placeholders created for it. */
 export class SandboxContainer {
-  readonly #engine: Engine;
-  readonly #plan: SandboxPlan;
+  readonly engine: Engine;
+  readonly plan: SandboxPlan;
+  readonly imageId: string;
+  /** Its runner takes streams only from those who know this. */
+  readonly token = randomBytes(TOKEN_BYTES);
+  readonly #toolbox: Toolbox;
   readonly #keep: boolean;
   readonly #warn: Warn;
   readonly #recordFor: ContainerOptions["recordFor"];
@@ -66,12 +76,15 @@ export class SandboxContainer {
   /** The engine may have created it, but has not said so, or it could not be removed. */
   #mayExist = false;
 
-  constructor(engine: Engine, { plan, keep, warn, recordFor, name }: ContainerOptions) {
+  constructor(engine: Engine, options: ContainerOptions) {
+    const { plan, toolbox, imageId, keep, warn, recordFor, name } = options;
     this.#recordFor = recordFor;
     this.#name = name ?? `brig-${plan.sessionId}`;
-    this.#engine = engine;
+    this.engine = engine;
+    this.imageId = imageId;
+    this.#toolbox = toolbox;
     this.#warn = warn;
-    this.#plan = plan;
+    this.plan = plan;
     this.#keep = keep;
   }
 
@@ -84,19 +97,24 @@ export class SandboxContainer {
     return this.#mayExist;
   }
 
-  async start(body: ContainerBody, { imageId, signal, whileStarting }: StartOptions): Promise<void> {
-    this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
-    this.#placeholders = await preparePlaceholders(this.#plan.placeholders, { files: this.#plan.emptyFiles });
+  async start({ signal, whileStarting }: StartOptions): Promise<void> {
+    const body = createContainerBody(this.plan, {
+      toolbox: this.#toolbox,
+      tokenHash: createHash("sha256").update(this.token).digest("hex"),
+      seccompJson: await loadSeccompProfile(this.plan.seccomp),
+    });
+    this.#record(this.plan.placeholders.map((path) => ({ path, ino: null })));
+    this.#placeholders = await preparePlaceholders(this.plan.placeholders, { files: this.plan.emptyFiles });
     this.#id = await this.#create(body, signal);
     step("the container is created");
     signal?.throwIfAborted();
-    const answers = Promise.all([this.#engine.inspectCreated(this.#id), this.#attach(this.#id)]);
+    const answers = Promise.all([this.engine.inspectCreated(this.#id), this.#attach(this.#id)]);
     this.#record(this.#placeholders.made);
     const [created] = await beforeAbort(answers, signal);
-    requireAsRequested(body, imageId, created);
+    requireAsRequested(body, this.imageId, created);
     step("the container is as requested");
     this.#starts++;
-    const starting = this.#engine.startContainer(this.#id);
+    const starting = this.engine.startContainer(this.#id);
     whileStarting?.().catch(() => undefined);
     await beforeAbort(starting, signal);
     step("the container is started");
@@ -105,7 +123,7 @@ export class SandboxContainer {
 
   /** The engine may cut the stream before anybody uses it, so its errors are ignored until then. */
   async #attach(id: string): Promise<void> {
-    const attached = await this.#engine.attachContainer(id);
+    const attached = await this.engine.attachContainer(id);
     attached.stream.on("error", () => undefined);
     this.#attached = attached;
     // The engine answered only after the start had failed. An open stream would keep the process alive.
@@ -117,7 +135,7 @@ export class SandboxContainer {
     this.#attached?.stream.destroy();
     await this.#attach(this.id);
     this.#starts++;
-    await this.#engine.startContainer(this.id);
+    await this.engine.startContainer(this.id);
   }
 
   /** The stream to the runner's standard input and output, attached before the start. */
@@ -137,10 +155,10 @@ export class SandboxContainer {
   async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#isDiscarded = true;
     this.#attached?.stream.destroy();
-    const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.#plan.outlivesProcesses };
+    const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.plan.outlivesProcesses };
     if (this.#id !== undefined) {
       this.#mayExist = true;
-      await removeAndConfirm(this.#engine, this.#id, ending);
+      await removeAndConfirm(this.engine, this.#id, ending);
       this.#mayExist = false;
     }
     const placeholders = this.#placeholders;
@@ -154,7 +172,7 @@ export class SandboxContainer {
     if (this.#recordFor === null) return;
     const { brigHome, owner } = this.#recordFor;
     try {
-      removeRecord(brigHome, { owner, sessionId: this.#plan.sessionId });
+      removeRecord(brigHome, { owner, sessionId: this.plan.sessionId });
     } catch (error) {
       this.#warn(error);
     }
@@ -171,8 +189,8 @@ export class SandboxContainer {
     if (this.#recordFor === null) return;
     const { brigHome, owner, about: opened } = this.#recordFor;
     const about = { ...opened, network: this.#network ?? opened.network };
-    const { endpoint } = this.#engine;
-    const record = { sessionId: this.#plan.sessionId, owner, endpoint, placeholders, about };
+    const { endpoint } = this.engine;
+    const record = { sessionId: this.plan.sessionId, owner, endpoint, placeholders, about };
     try {
       writeRecord(brigHome, { ...record, containerId: this.#id ?? null });
     } catch (cause) {
@@ -190,7 +208,7 @@ export class SandboxContainer {
       const { sessions, paths } = await this.#placeholdersInUse();
       const others = this.#recordedByOthers(placeholders).filter(({ sessionId }) => !sessions.has(sessionId));
       const isCreated = ({ containerId, endpoint }: SandboxRecord) =>
-        containerId !== null && endpoint === this.#engine.endpoint;
+        containerId !== null && endpoint === this.engine.endpoint;
       // Its container was created after the engine's answer, or is gone: then the next answer does not have it either.
       const unknown = others.filter((one) => isCreated(one) && !lookedFor.has(one.sessionId));
       for (const { sessionId } of unknown) lookedFor.add(sessionId);
@@ -207,7 +225,7 @@ export class SandboxContainer {
     const own = new Set(made.map(({ path }) => path));
     return recordedNow(brigHome).filter(
       (record) =>
-        record.sessionId !== this.#plan.sessionId &&
+        record.sessionId !== this.plan.sessionId &&
         record.placeholders.some(({ path }) => own.has(path)) &&
         !hasEnded(record.owner, owner),
     );
@@ -215,7 +233,7 @@ export class SandboxContainer {
 
   async #placeholdersInUse(): Promise<PlaceholderUse> {
     try {
-      return await withRetries(() => placeholdersInUse(this.#engine, this.#plan.sessionId));
+      return await withRetries(() => placeholdersInUse(this.engine, this.plan.sessionId));
     } catch (cause) {
       throw new BrigError(
         "the engine does not say which placeholders other sandboxes use, so none is removed",
@@ -236,7 +254,7 @@ export class SandboxContainer {
   /** The engine takes no signal: it would not stop, and would create a container that nobody knows of. */
   async #create(body: ContainerBody, signal: AbortSignal | undefined): Promise<string> {
     const name = this.#name;
-    const creating = this.#engine.createContainer(body, { name });
+    const creating = this.engine.createContainer(body, { name });
     try {
       return await beforeAbort(creating, signal);
     } catch (error) {
@@ -252,15 +270,15 @@ export class SandboxContainer {
   }
 
   async #removeLate(id: string): Promise<void> {
-    await this.#engine.removeContainer(id);
+    await this.engine.removeContainer(id);
     this.#mayExist = false;
     if (this.#isDiscarded) this.#forget();
   }
 
   async #adoptUnanswered(name: string): Promise<void> {
     try {
-      this.#id = (await waitForContainer(this.#engine, name)) ?? undefined;
-      if (this.#id === undefined) await removeUnanswered(this.#engine, name);
+      this.#id = (await waitForContainer(this.engine, name)) ?? undefined;
+      if (this.#id === undefined) await removeUnanswered(this.engine, name);
     } catch (error) {
       this.#warn(
         new BrigError(`the engine may have created the container ${name}, which was never started`, {
@@ -274,7 +292,7 @@ export class SandboxContainer {
 
   /** Asks the engine whether the container runs as it was started here. Resolves to the reason if it does not. */
   async diagnose(symptoms: Symptoms): Promise<"runs" | "paused" | BrigError> {
-    const found = await diagnoseContainer(this.#engine, { id: this.id, starts: this.#starts }, symptoms);
+    const found = await diagnoseContainer(this.engine, { id: this.id, starts: this.#starts }, symptoms);
     if (found === "paused") this.#tellOfPause();
     return found;
   }

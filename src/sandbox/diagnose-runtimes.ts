@@ -55,11 +55,8 @@ async function tryRuntime(engine: Engine, { runtime, isDefault, options }: Trial
     );
   }
   await opened.release({ isEnding: false });
-  return opened.plan.kernel === "gvisor" ? describeGvisor(about, runtime) : describeOther(about, runtime);
-}
-
-function describeOther(about: { id: string; title: string }, { program }: EngineRuntime): Check {
-  return check({ ...about, found: `${program ?? "its program is not named"}; a sandbox starts` });
+  if (opened.plan.kernel === "gvisor") return describeGvisor(about, runtime);
+  return check({ ...about, found: `${runtime.program ?? "its program is not named"}; a sandbox starts` });
 }
 
 function describeGvisor(about: { id: string; title: string }, runtime: EngineRuntime): Check {

@@ -177,7 +177,7 @@ export { Sandbox } from "./sandbox.js";
 export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
 export { GIT_ACCESSES, WORKSPACE_KINDS } from "./sandbox-options.js";
 export type { SandboxAbout, SandboxRecord } from "./sandbox-records.js";
-export { readRecords, reclaimPlaceholders, removeRecord, writeRecord } from "./sandbox-records.js";
+export { reclaimPlaceholders, recordedNow, removeRecord, writeRecord } from "./sandbox-records.js";
 export type {
   DirectoryEntry,
   ExecOptions,

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
@@ -7,7 +7,6 @@ import { Gate } from "../lib/time/gate.js";
 import { pause } from "../lib/time/pause.js";
 import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
-import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import type { Engine, ImageSummary } from "./docker/engine-types.js";
@@ -21,15 +20,13 @@ import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
-import { createContainerBody } from "./plan/create-body.js";
 import { applyImageSettings } from "./plan/image-settings.js";
 import { requireImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
-import { loadSeccompProfile } from "./policy/policy-directory.js";
 import type { Proof } from "./proof/proof.js";
 import { cannotLoadRunner, onRightKernel, WrongKernel } from "./proof/right-kernel.js";
-import type { SandboxOptions } from "./sandbox-options.js";
+import type { SandboxOptions, StartOption } from "./sandbox-options.js";
 import { reclaimPlaceholders, type SandboxAbout } from "./sandbox-records.js";
 import { aboutSandbox, hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
@@ -78,11 +75,7 @@ export function closeFirst(sandbox: Pick<OpenedSandbox, "closedFirst">, resource
 }
 
 /** Options for the start of a sandbox, besides its settings. */
-export interface StartOptions
-  extends Pick<
-    SandboxOptions,
-    "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onEgress" | "egressProxy" | "onWarning"
-  > {
+export interface StartOptions extends Pick<SandboxOptions, StartOption> {
   /** The engine, which may still be connecting. */
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
@@ -198,32 +191,19 @@ async function startProved(
   const { keep, inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
   if (tree !== null && plan.kernel === "gvisor") throw noOverlay("they are not supported with gVisor");
-  const token = randomBytes(TOKEN_BYTES);
-  const body = createContainerBody(plan, {
-    toolbox,
-    tokenHash: createHash("sha256").update(token).digest("hex"),
-    seccompJson: await loadSeccompProfile(plan.seccomp),
-  });
   const warn = warner(options);
-  const container = new SandboxContainer(engine, { plan, keep: settings.keep, warn, recordFor });
+  const container = new SandboxContainer(engine, { plan, toolbox, imageId, keep, warn, recordFor });
   try {
     // The modules that are needed from here on are loaded while the engine starts the container.
     options.onProgress?.("starting the container");
     const loadRest = () => import("./connect-and-prove.js");
-    await container.start(body, { imageId, signal: options.signal, whileStarting: loadRest });
+    await container.start({ signal: options.signal, whileStarting: loadRest });
     const connect = async (): Promise<OpenedSandbox> => {
       const { connectAndProve, openEgressOf } = await loadRest();
       options.onProgress?.("checking the policy inside");
-      const { report, ...running } = await connectAndProve(container, {
-        plan,
-        engine,
-        imageId,
-        token,
-        signal: options.signal,
-        onLateOutput: options.onLateOutput,
-        inspection,
-        listeners,
-      });
+      const { signal, onLateOutput } = options;
+      const proving = connectAndProve(container, { signal, onLateOutput, inspection, listeners });
+      const { report, ...running } = await proving;
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");

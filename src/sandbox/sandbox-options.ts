@@ -118,3 +118,13 @@ export interface SandboxOptions {
    */
   onWarning?: ((warning: BrigError) => void) | undefined;
 }
+
+/** The options about the start of a sandbox and about who hears of it, not about the sandbox itself. */
+export type StartOption =
+  | "signal"
+  | "maxStartsAtOnce"
+  | "onProgress"
+  | "onLateOutput"
+  | "onEgress"
+  | "egressProxy"
+  | "onWarning";

@@ -1,27 +1,15 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BrigError, isBrigError } from "../errors.js";
-import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { fullDiskOfBrig } from "../lib/files/full-disk.js";
 import { makeDirectorySync } from "../lib/files/make-directory.js";
+import { readTextNow } from "../lib/files/read-text-now.js";
 import {
   array,
   nullable,
   nullish,
   object,
-  positiveInteger,
   readOrNull,
   type Shape,
   type Shaped,
@@ -30,7 +18,7 @@ import {
   stringLike,
 } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
-import { type HostProcesses, hasProcess, type Owner, ownerState } from "../lib/owner.js";
+import { type HostProcesses, hasProcess, type Owner, ownerShape, ownerState } from "../lib/owner.js";
 import type { Engine } from "./docker/engine-types.js";
 import { LABELS, readSessionLabels } from "./labels.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
@@ -60,12 +48,7 @@ export type SandboxAbout = Shaped<typeof aboutShape>;
  */
 const recordShape = strictObject({
   sessionId: stringLike(/^[0-9a-f-]{36}$/),
-  owner: strictObject({
-    pid: positiveInteger,
-    startedAt: nullable(string),
-    bootId: nullable(string),
-    host: string,
-  }),
+  owner: ownerShape,
   endpoint: string,
   /** Null until the container is created. */
   containerId: nullable(string),
@@ -127,41 +110,21 @@ export function removeRecord(brigHome: string, record: Pick<SandboxRecord, "owne
   }
 }
 
-/** Returns all readable records, or those whose process id `isKept`. */
-export async function readRecords(
+/**
+ * All readable records at this moment, or those whose process id `isKept`. Synchronous, so that a caller can act before anything else
+ * happens in this process.
+ */
+export function recordedNow(
   brigHome: string,
   isKept: (pid: number) => boolean = () => true,
-): Promise<SandboxRecord[]> {
+): SandboxRecord[] {
   const directory = directoryIn(brigHome);
-  const names = namesIn(directory);
-  const wanted = names.filter((name) => {
+  return namesIn(directory).flatMap((name) => {
     const pid = recordName.exec(name)?.[1];
-    return pid !== undefined && isKept(Number(pid));
+    if (pid === undefined || !isKept(Number(pid))) return [];
+    const text = readTextNow(join(directory, name), RECORD_MAX_BYTES);
+    return (text === null ? null : readOrNull(recordShape, parseJson(text))) ?? [];
   });
-  const records = await Promise.all(wanted.map((name) => readRecord(join(directory, name))));
-  return records.filter((record) => record !== null);
-}
-
-/** All readable records at this moment. Synchronous, so that a caller can act before anything else happens in this process. */
-export function recordedNow(brigHome: string): SandboxRecord[] {
-  const directory = directoryIn(brigHome);
-  const names = namesIn(directory).filter((name) => recordName.test(name));
-  return names.map((name) => readRecordNow(join(directory, name))).filter((record) => record !== null);
-}
-
-function readRecordNow(file: string): SandboxRecord | null {
-  let opened: number | undefined;
-  try {
-    // The open does not wait for a writer, if somebody has put a FIFO there.
-    opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stat = fstatSync(opened);
-    if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) return null;
-    return readOrNull(recordShape, parseJson(readFileSync(opened, "utf8")));
-  } catch {
-    return null;
-  } finally {
-    if (opened !== undefined) closeSync(opened);
-  }
 }
 
 /** Whether this owner has certainly ended, which is never known of one on another machine. `here` is this very process. */
@@ -176,11 +139,6 @@ function namesIn(directory: string): string[] {
   } catch {
     return [];
   }
-}
-
-async function readRecord(file: string): Promise<SandboxRecord | null> {
-  const read = await readTextFile(file, RECORD_MAX_BYTES);
-  return read.kind === "text" ? readOrNull(recordShape, parseJson(read.text)) : null;
 }
 
 type ReclaimingEngine = Pick<
@@ -217,7 +175,7 @@ export async function reclaimPlaceholders(
   { brigHome, processes }: { brigHome: string; processes: HostProcesses },
 ): Promise<string[]> {
   const removed: string[] = [];
-  for (const record of await readRecords(brigHome, (pid) => pid !== process.pid)) {
+  for (const record of recordedNow(brigHome, (pid) => pid !== process.pid)) {
     if (record.endpoint !== engine.endpoint) continue;
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
     await removeIdle(engine, record);

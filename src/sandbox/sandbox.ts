@@ -11,7 +11,6 @@ import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 import type { PortableSandbox } from "./portable-sandbox.js";
 import type { CommandContext } from "./process/command.js";
-import { closedByCaller, stuckTree } from "./process/ended-errors.js";
 import { tellIfForgotten } from "./process/forgotten.js";
 import { RunningProcess } from "./process/process.js";
 import { exec } from "./process/run-to-end.js";
@@ -298,3 +297,20 @@ export class Sandbox implements PortableSandbox {
 /** Loaded on demand, because many sandboxes are only used to run commands. */
 const loadChanges = () => import("./changes/sandbox-changes.js");
 const loadPoints = () => import("./points/sandbox-points.js");
+
+/** The error for calls after `close`, and for calls that it ends. */
+function closedByCaller(): BrigError {
+  return new BrigError("the sandbox was closed", {
+    code: "sandbox.gone",
+    reason: "closed",
+    hint: "create another one",
+  });
+}
+
+function stuckTree(): BrigError {
+  return new BrigError("a process tree did not end on SIGKILL, so the container was killed", {
+    code: "sandbox.gone",
+    reason: "killed",
+    hint: "create another sandbox; `brig doctor` may say what is wrong with the engine",
+  });
+}

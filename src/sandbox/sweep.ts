@@ -141,10 +141,20 @@ async function sweepContainer(
   container: ContainerSummary,
   options: SweepOptions,
 ): Promise<SweptObject> {
+  const { id, labels } = container;
+  const found = { id, sessionId: labels[LABELS.session] ?? null };
   const verdict = await judgeContainer(container, options);
-  const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
-  const outcome = shouldRemove ? await outcomeOf(engine.removeContainer(container.id)) : { removed: false };
-  return { id: container.id, sessionId: container.labels[LABELS.session] ?? null, verdict, ...outcome };
+  return await removed({ ...found, verdict }, options, () => engine.removeContainer(id));
+}
+
+/** Removes an object if its verdict says so. */
+async function removed(
+  found: Pick<SweptObject, "id" | "sessionId" | "verdict">,
+  { dryRun }: SweepOptions,
+  remove: () => Promise<void>,
+): Promise<SweptObject> {
+  const shouldRemove = dryRun !== true && REMOVABLE.includes(found.verdict);
+  return { ...found, ...(shouldRemove ? await outcomeOf(remove()) : { removed: false }) };
 }
 
 async function sweepToolboxes(
@@ -157,11 +167,10 @@ async function sweepToolboxes(
   );
   const containers: SweptObject[] = [];
   const verdict = options.includeUnrecorded === true ? "never-started" : "unrecorded";
-  for (const { id } of fillers) {
-    const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
-    const outcome = shouldRemove ? await outcomeOf(engine.removeContainer(id)) : { removed: false };
-    containers.push({ id, sessionId: null, verdict, ...outcome });
-  }
+  for (const { id } of fillers)
+    containers.push(
+      await removed({ id, sessionId: null, verdict }, options, () => engine.removeContainer(id)),
+    );
   const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
   const volumes = stale.filter((volume) => !isOfHome(volume, options)).map(ofAnother);
   const own = stale.filter((volume) => isOfHome(volume, options));
@@ -231,10 +240,9 @@ async function sweepSessionVolumes(
   const swept: SweptObject[] = [];
   // The name of the merged volume of a copy-on-write workspace sorts before the names of its layers.
   for (const volume of volumes.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const found = { id: volume.name, sessionId: volume.labels[LABELS.session] ?? null };
     const verdict = await judgeSessionVolume(volume, options);
-    const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
-    const outcome = shouldRemove ? await outcomeOf(engine.removeVolume(volume.name)) : { removed: false };
-    swept.push({ id: volume.name, sessionId: volume.labels[LABELS.session] ?? null, verdict, ...outcome });
+    swept.push(await removed({ ...found, verdict }, options, () => engine.removeVolume(volume.name)));
   }
   return swept;
 }

@@ -14,7 +14,7 @@ import { packageRoot } from "../../src/package-root.js";
 import { connectEngine } from "../../src/sandbox/docker/connect.js";
 import { memoryLabel } from "../../src/sandbox/docker/podman/memory-volumes.js";
 import { volumeContainer } from "../../src/sandbox/images/toolbox-volume.js";
-import { readRecords } from "../../src/sandbox/sandbox-records.js";
+import { recordedNow } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
 import { faultyEngine, once as onFirst } from "../support/faulty-engine.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
@@ -170,7 +170,7 @@ describe.skipIf(!hasPodman)(withReason("a sandbox on Podman", whyNoPodman), () =
     await sweep(podman.engine, {
       now: new Date(),
       processes: await readHostProcesses(hostname()),
-      records: await readRecords(home),
+      records: recordedNow(home),
       sessionVolumeLabels: [memoryLabel],
     });
     expect(await volumes()).toEqual([]);

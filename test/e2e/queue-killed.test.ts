@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptResult, attemptResultSchema } from "../../src/batch/runs/results/attempt-result.js";
 import { readHostProcesses } from "../../src/lib/owner.js";
-import { readRecords } from "../../src/sandbox/sandbox-records.js";
+import { recordedNow } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
 import { containersOf } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
@@ -229,7 +229,7 @@ function withoutName(path: string): string {
 /** What `brig gc` does with containers, for those of this test only: the engine is shared with other tests. */
 async function collectContainers(home: string): Promise<void> {
   const processes = await readHostProcesses(hostname());
-  await sweep(await testEngine(), { now: new Date(), processes, records: await readRecords(home) });
+  await sweep(await testEngine(), { now: new Date(), processes, records: recordedNow(home) });
 }
 
 async function undisturbed(folder: string, agent: string) {

@@ -11,8 +11,8 @@ import { pause } from "../../src/lib/time/pause.js";
 import { TimeLimit } from "../../src/lib/time/time-limit.js";
 import { LABELS } from "../../src/sandbox/labels.js";
 import {
-  readRecords,
   reclaimPlaceholders,
+  recordedNow,
   removeRecord,
   writeRecord,
 } from "../../src/sandbox/sandbox-records.js";
@@ -184,14 +184,14 @@ const ENDED_PID = 2 ** 22 + 1;
  * as long as that runs.
  */
 async function collect({ brigHome, faulty: { engine } }: Bench): Promise<void> {
-  for (const record of await readRecords(brigHome, (pid) => pid === process.pid)) {
+  for (const record of recordedNow(brigHome, (pid) => pid === process.pid)) {
     removeRecord(brigHome, record);
     writeRecord(brigHome, { ...record, owner: { ...record.owner, pid: ENDED_PID } });
   }
   const here = await readHostProcesses(hostname());
   // What other tests have is not left.
   const processes = { ...here, isAlive: (pid: number) => pid !== process.pid && here.isAlive(pid) };
-  await sweep(engine, { now: new Date(), processes, records: await readRecords(brigHome) });
+  await sweep(engine, { now: new Date(), processes, records: recordedNow(brigHome) });
   await reclaimPlaceholders(engine, { brigHome, processes });
 }
 
@@ -219,7 +219,7 @@ async function expectNothingLeft(bench: Bench): Promise<void> {
   await collect(bench);
   expect(await containersOn(bench)).toEqual([]);
   expect(existsSync(join(bench.workspace, ".git"))).toBe(false);
-  expect(await readRecords(bench.brigHome)).toEqual([]);
+  expect(recordedNow(bench.brigHome)).toEqual([]);
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {

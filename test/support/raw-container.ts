@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { finished } from "node:stream/promises";
 import { BrigError } from "../../src/errors.js";
-import { openBridge } from "../../src/sandbox/channel/bridge-exec.js";
 import { Demultiplexer } from "../../src/sandbox/channel/frames.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
+import { openBridge } from "../../src/sandbox/connect-and-prove.js";
 import type { ContainerBody, Engine } from "../../src/sandbox/docker/engine-types.js";
 import { readReport } from "../../src/sandbox/files/files.js";
 import { requireToolbox } from "../../src/sandbox/images/require-toolbox.js";

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { ownerState, readHostProcesses } from "../../lib/owner.js";
 import type { Engine, SandboxAbout, SandboxRecord } from "../../sandbox/index.js";
-import { inTime, readRecords } from "../../sandbox/index.js";
+import { inTime, recordedNow } from "../../sandbox/index.js";
 
 /** A sandbox of this `$BRIG_HOME`. */
 export interface ListedSandbox extends SandboxAbout {
@@ -24,7 +24,7 @@ const ANSWER_MS = 5000;
 export async function listSandboxes(brigHome: string, connectTo: ConnectTo): Promise<ListedSandbox[]> {
   const processes = await readHostProcesses(hostname());
   const engines = new Map<string, ReturnType<ConnectTo>>();
-  const listed = (await readRecords(brigHome)).map(async (record) => {
+  const listed = recordedNow(brigHome).map(async (record) => {
     const { about, containerId, endpoint } = record;
     if (!about || containerId === null) return [];
     const owner = await ownerState(record.owner, processes);

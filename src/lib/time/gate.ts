@@ -48,3 +48,29 @@ export class Gate {
     }
   }
 }
+
+/**
+ * Runs something for each item, for `width` of them at a time. After a failure none is begun any more, and this rejects once those that had
+ * begun have ended: the caller may remove then what they work with.
+ */
+export async function someAtOnce<Item, Result>(
+  items: readonly Item[],
+  run: (item: Item, index: number) => Promise<Result>,
+  limit: { width: number; signal?: AbortSignal | undefined },
+): Promise<Result[]> {
+  const gate = new Gate();
+  const failed = new AbortController();
+  const running = items.map(async (item, index) => {
+    try {
+      return await gate.pass(async () => {
+        failed.signal.throwIfAborted();
+        return await run(item, index);
+      }, limit);
+    } catch (error) {
+      failed.abort(error);
+      throw error;
+    }
+  });
+  await Promise.allSettled(running);
+  return await Promise.all(running);
+}

@@ -209,7 +209,7 @@ export async function movePacks({ id, packs }: Quarantine, destination: string):
         join(destination, name),
         join(destination, temporaryPack(id, extension)),
       );
-  await syncDirectory(destination);
+  await sync(destination);
 }
 
 /**
@@ -231,24 +231,15 @@ async function place(from: string, to: string, temporary: string): Promise<void>
     await copyFile(from, temporary, constants.COPYFILE_EXCL);
     await chmod(temporary, 0o444);
     await sync(temporary);
-    await linkOrRename(temporary, to);
+    if ((await stat(to).catch(() => null)) === null) await rename(temporary, to);
   } finally {
     await rm(temporary, { force: true });
   }
 }
 
-async function linkOrRename(from: string, to: string): Promise<void> {
-  if ((await stat(to).catch(() => null)) !== null) return;
-  await rename(from, to);
-}
-
 async function sync(path: string): Promise<void> {
   await using file = await open(path, constants.O_RDONLY);
   await file.sync();
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  await sync(path);
 }
 
 /**

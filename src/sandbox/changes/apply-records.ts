@@ -5,18 +5,11 @@ import { join } from "node:path";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 import { makeDirectorySync } from "../../lib/files/make-directory.js";
-import {
-  nullable,
-  positiveInteger,
-  readOrNull,
-  type Shaped,
-  strictObject,
-  string,
-  stringLike,
-} from "../../lib/json/json-shape.js";
+import { readOrNull, type Shaped, strictObject, stringLike } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
-import { ownerOf, ownerState, readHostProcesses } from "../../lib/owner.js";
+import { ownerOf, ownerShape, ownerState, readHostProcesses } from "../../lib/owner.js";
 import { BASE_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
+import type { CommandContext } from "../process/command.js";
 import { type CommitStage, recoverTree } from "../tree/tree-commit.js";
 
 /** The record of a running apply. If its process is gone, the apply was cut off. */
@@ -25,12 +18,7 @@ const recordShape = strictObject({
   stage: stringLike(/^\.brig-stage-[0-9a-f]+$/),
   /** The key of the stage, in hex. */
   key: stringLike(/^[0-9a-f]{64}$/),
-  owner: strictObject({
-    pid: positiveInteger,
-    startedAt: nullable(string),
-    bootId: nullable(string),
-    host: string,
-  }),
+  owner: ownerShape,
 });
 
 type ApplyRecord = Shaped<typeof recordShape>;
@@ -104,14 +92,25 @@ function namesIn(directory: string): string[] {
  */
 export async function undoLeftApplies(tree: WorkspaceTree, brigHome: string): Promise<void> {
   const left = await unfinishedApplies(brigHome, tree.workspace);
-  if (left.length === 0) return;
+  if (left.length > 0) await undoInNew(tree, left);
+}
+
+type StagedApply = Pick<UnfinishedApply, "stage" | "forget">;
+
+/** Undoes applies in a container of their own. Errors: those of a start, `file.*`. */
+export async function undoInNew(tree: WorkspaceTree, applies: readonly StagedApply[]): Promise<void> {
   const applier = await tree.openApplier();
   try {
-    for (const { stage, forget } of left) {
-      await recoverTree(applier.context, { target: BASE_PATH, stage });
-      forget();
-    }
+    await undoApplies(applier.context, applies);
   } finally {
     await applier.close();
+  }
+}
+
+/** Errors: `file.*`. */
+export async function undoApplies(context: CommandContext, applies: readonly StagedApply[]): Promise<void> {
+  for (const { stage, forget } of applies) {
+    await recoverTree(context, { target: BASE_PATH, stage });
+    forget();
   }
 }

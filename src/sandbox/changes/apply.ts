@@ -5,18 +5,9 @@ import { BASE_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import { isAtOrBelow, isBelow } from "../plan/paths.js";
 import type { CommandContext } from "../process/command.js";
 import { whoObeys } from "../receipt/obeyed-names.js";
-import {
-  type CommitStage,
-  commitTree,
-  type Expected,
-  isStage,
-  makeStage,
-  newStage,
-  recoverTree,
-  type TreeRecord,
-} from "../tree/tree-commit.js";
-import { noteApply, unfinishedApplies } from "./apply-records.js";
-import { type Content, conflictWords, recordOf, stageContents } from "./commit.js";
+import { commitTree, type Expected, isStage, newStage, recoverTree } from "../tree/tree-commit.js";
+import { noteApply, undoApplies, undoInNew, unfinishedApplies } from "./apply-records.js";
+import { Changing, conflictsOf, fillStage } from "./commit.js";
 import { hostConflict } from "./host-conflict.js";
 import type { LiveChanges } from "./live-changes.js";
 import {
@@ -154,50 +145,27 @@ async function commitChanges(
   { tree, changes, brigHome, options: { signal }, context }: ApplyRequest & { context: CommandContext },
 ): Promise<PathReason[]> {
   const target = BASE_PATH;
-  await undoUnfinished(tree.workspace, { brigHome, context });
+  await undoApplies(context, await unfinishedApplies(brigHome, tree.workspace));
   const stage = newStage();
   const forget = await noteApply(brigHome, { workspace: tree.workspace, stage });
-  const contents: (() => Promise<Content>)[] = [];
-  const records: TreeRecord[] = [];
+  const changing = new Changing();
   for (const change of wanted) {
-    const given = { expects: expectedAt(change), content: contents.length, isExact: false };
-    const record = recordOf(change.path, change.now, given);
-    if (record !== null) records.push(record);
-    if (record?.action === "put") contents.push(() => changes.content(change, signal));
+    const content = () => changes.content(change, signal);
+    changing.add(change.path, change.now, { expects: expectedAt(change), content, isExact: false });
   }
-  try {
-    await makeStage(context, { target, stage, signal });
-    await stageContents(context, { target, stage, contents, signal });
-  } catch (error) {
-    await recoverTree(context, { target, stage });
-    forget();
-    throw error;
-  }
+  const { records, contents } = changing;
+  await fillStage(context, { target, stage, contents, signal, onUndone: forget });
   const result = await commitTree(context, { target, stage, records, signal }).catch(
     async (error: unknown) => {
       // Nothing was changed, but the stage may still exist. Only somebody with its key may remove it.
-      if (isBrigError(error, "sandbox.gone")) await undoApply(tree, stage);
+      if (isBrigError(error, "sandbox.gone")) await undoInNew(tree, [{ stage, forget }]);
       else await recoverTree(context, { target, stage });
       forget();
       throw error;
     },
   );
   forget();
-  if (result.committed) return [];
-  return result.conflicts.map(({ path, reason }) => ({
-    path: path.toString("utf8"),
-    reason: conflictWords[reason],
-  }));
-}
-
-/** Undoes an apply whose container has died, in a new container. Errors: `file.*`. */
-export async function undoApply(tree: WorkspaceTree, stage: CommitStage): Promise<void> {
-  const applier = await tree.openApplier();
-  try {
-    await recoverTree(applier.context, { target: BASE_PATH, stage });
-  } finally {
-    await applier.close();
-  }
+  return conflictsOf(result);
 }
 
 /** The state that a commit expects at a path: the one that the scan has found there. */
@@ -206,16 +174,6 @@ function expectedAt({ before, now, base }: SeenChange): Expected {
   if (before.type === "directory" && now?.type !== "directory")
     return { type: before.type, notSinceNs: base.unchangedNs };
   return before;
-}
-
-async function undoUnfinished(
-  workspace: string,
-  { brigHome, context }: { brigHome: string; context: CommandContext },
-): Promise<void> {
-  for (const { stage, forget } of await unfinishedApplies(brigHome, workspace)) {
-    await recoverTree(context, { target: BASE_PATH, stage });
-    forget();
-  }
 }
 
 interface Protection {

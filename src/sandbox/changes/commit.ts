@@ -1,10 +1,11 @@
-import { Gate } from "../../lib/time/gate.js";
+import { someAtOnce } from "../../lib/time/gate.js";
 import type { ContentPiece } from "../files/file-request.js";
 import { writeContent, writeFile } from "../files/files.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { CommandContext } from "../process/command.js";
 import type { PresentState } from "../tree/tree-changes.js";
 import {
+  type CommitResult,
   type CommitStage,
   type ConflictReasonName,
   commitTree,
@@ -17,11 +18,29 @@ import {
 } from "../tree/tree-commit.js";
 import type { PathReason } from "./workspace-change.js";
 
-export interface TreeCommit {
-  records: readonly TreeRecord[];
+/** What a commit changes. */
+export class Changing {
+  readonly records: TreeRecord[] = [];
   /** The contents that the records put; a record names one by its index. */
-  contents: readonly (() => Promise<Content>)[];
-  signal?: AbortSignal | undefined;
+  readonly contents: (() => Promise<Content>)[] = [];
+
+  /**
+   * Gives a path the state `now`. The content is that of a regular file. A FIFO, a socket or a device is left out, which a commit
+   * cannot make.
+   */
+  add(
+    path: Buffer,
+    now: PresentState | null,
+    {
+      expects,
+      content,
+      isExact,
+    }: { expects: Expected; content: (() => Promise<Content>) | null; isExact: boolean },
+  ): void {
+    const record = recordOf(path, now, { expects, content: this.contents.length, isExact });
+    if (record !== null) this.records.push(record);
+    if (record?.action === "put" && content !== null) this.contents.push(content);
+  }
 }
 
 /**
@@ -31,18 +50,17 @@ export interface TreeCommit {
  */
 export async function commitInto(
   tree: WorkspaceTree,
-  { records, contents, signal }: TreeCommit,
+  { records, contents }: Pick<Changing, "records" | "contents">,
+  signal?: AbortSignal,
 ): Promise<PathReason[]> {
   if (records.length === 0) return [];
-  const [keeper, target, stage] = [await tree.keeper(), MERGED_PATH, newStage()];
-  try {
-    await makeStage(keeper, { target, stage, signal });
-    await stageContents(keeper, { target, stage, contents, signal });
-  } catch (error) {
-    await recoverTree(keeper, { target, stage });
-    throw error;
-  }
-  const result = await commitTree(keeper, { target, stage, records, signal });
+  const [keeper, place] = [await tree.keeper(), { target: MERGED_PATH, stage: newStage() }];
+  await fillStage(keeper, { ...place, contents, signal });
+  return conflictsOf(await commitTree(keeper, { ...place, records, signal }));
+}
+
+/** The paths because of which nothing was written. */
+export function conflictsOf(result: CommitResult): PathReason[] {
   if (result.committed) return [];
   return result.conflicts.map(({ path, reason }) => ({
     path: path.toString("utf8"),
@@ -94,44 +112,40 @@ export const FILES_AT_ONCE = 8;
 /** The content of a file: all of it, or its pieces without its holes. */
 export type Content = Buffer | AsyncIterable<ContentPiece>;
 
+interface StageContents {
+  target: string;
+  stage: CommitStage;
+  contents: Changing["contents"];
+  signal?: AbortSignal | undefined;
+  /** Called after a failure, once there is no stage any more. */
+  onUndone?: (() => void) | undefined;
+}
+
 /**
- * Writes contents to a commit's stage. The name of each is its index in the list. Errors: those of reading a
- * content and of writing it.
+ * Makes a commit's stage and writes contents to it. The name of each is its index in the list. Errors: those of reading a
+ * content and of writing it, and then the stage is removed again.
  */
+export async function fillStage(context: CommandContext, staged: StageContents): Promise<void> {
+  try {
+    await makeStage(context, staged);
+    await stageContents(context, staged);
+  } catch (error) {
+    await recoverTree(context, staged);
+    staged.onUndone?.();
+    throw error;
+  }
+}
+
 export async function stageContents(
   context: CommandContext,
-  {
-    target,
-    stage,
-    contents,
-    signal,
-  }: {
-    target: string;
-    stage: CommitStage;
-    contents: readonly (() => Promise<Content>)[];
-    signal?: AbortSignal | undefined;
-  },
+  { target, stage, contents, signal }: StageContents,
 ): Promise<void> {
-  const gate = new Gate();
-  const failed = new AbortController();
   const write = async (open: () => Promise<Content>, at: number) => {
-    failed.signal.throwIfAborted();
     const path = stagedPath({ target, stage }, at);
     const content = await open();
     if (Buffer.isBuffer(content))
       await writeFile(context, { path, data: content, mode: 0o600, refuseSymlinks: true, signal });
     else await writeContent(context, { path, content, mode: 0o600, signal });
   };
-  const written = contents.map(async (open, at) => {
-    try {
-      await gate.pass(() => write(open, at), { width: FILES_AT_ONCE, signal });
-    } catch (error) {
-      // After a failure, no further content is read.
-      failed.abort(error);
-      throw error;
-    }
-  });
-  // The caller may remove the stage after a failure, so every write must have ended before.
-  await Promise.allSettled(written);
-  await Promise.all(written);
+  await someAtOnce(contents, write, { width: FILES_AT_ONCE, signal });
 }

@@ -1,8 +1,7 @@
 import { BrigError } from "../../errors.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { PresentState } from "../tree/tree-changes.js";
-import type { TreeRecord } from "../tree/tree-commit.js";
-import { type Content, commitInto, recordOf } from "./commit.js";
+import { Changing, commitInto } from "./commit.js";
 import { changesSinceFork, type Fork, isSameState, type StateOf, stateAtFork, statesOf } from "./fork.js";
 import type { LiveChanges } from "./live-changes.js";
 import { type PatchSide, unifiedText } from "./patch.js";
@@ -49,20 +48,18 @@ export async function applyFork(
       reason: "it was changed in the workspace since the fork",
     }));
   if (conflicts.length > 0) return { kind: "conflicts", conflicts };
-  const contents: (() => Promise<Content>)[] = [];
-  const records: TreeRecord[] = [];
+  const changing = new Changing();
   for (const change of since) {
     const { path, now, before } = change;
     const state = current(path);
     const there = state === undefined ? before : state;
     const notSinceNs = there?.type === "directory" ? fork.point.parentNs : scannedNs;
     const expects = there == null ? "absent" : { type: there.type, notSinceNs };
-    const record = recordOf(path, now, { expects, content: contents.length, isExact: true });
-    if (record !== null) records.push(record);
-    if (record?.action === "put") contents.push(() => fork.changes.content(change, signal));
+    const content = () => fork.changes.content(change, signal);
+    changing.add(path, now, { expects, content, isExact: true });
   }
   const files = since.map((change) => asChange(atFork, change));
-  const found = await commitInto(parent.tree, { records, contents, signal });
+  const found = await commitInto(parent.tree, changing, signal);
   return found.length > 0 ? { kind: "conflicts", conflicts: found } : { kind: "applied", files };
 }
 

@@ -226,7 +226,7 @@ async function revertOf(
   const { path, base, before, now } = entry;
   if (before === null) {
     const state = { ...now, dev: 0n } as BaseState;
-    return { path, base, change: "deleted", now: null, before: state, entriesBelow: null };
+    return { path, base, change: "deleted", now: null, before: state };
   }
   const { uid, gid } = now ?? { uid: 0xffff_ffff, gid: 0xffff_ffff };
   const isLink = before.type === "symlink";

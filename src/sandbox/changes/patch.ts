@@ -141,13 +141,10 @@ function patchPiece(patched: PatchedPath, mask: SecretMask | undefined): PatchPi
   const { kind, text } = unifiedText(patched);
   const isBinary = kind === "binary";
   // In a packed content no secret can be masked, and one that was masked before would not fit the file.
-  const isSecret = isBinary && mask !== undefined && sides.some(({ content }) => isMasked(content, mask));
+  const isSecret =
+    isBinary && mask !== undefined && sides.some(({ content }) => !mask.bytes(content).equals(content));
   if (isRefusedByGit(path, { isLink }) || isSecret) return { text: null, isBinary, path };
   return { text: mask?.text(text) ?? text, isBinary, path };
-}
-
-function isMasked(content: Buffer, mask: SecretMask): boolean {
-  return !mask.bytes(content).equals(content);
 }
 
 function joined(pieces: readonly PatchPiece[], { maxBytes }: PatchRequest): MadePatch {

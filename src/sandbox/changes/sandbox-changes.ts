@@ -22,10 +22,9 @@ import {
   type StoredSnapshot,
   storing,
 } from "../snapshots/snapshot-store.js";
-import type { TreeRecord } from "../tree/tree-commit.js";
-import { applyChanges, undoApply } from "./apply.js";
-import { unfinishedApplies } from "./apply-records.js";
-import { type Content, commitInto, recordOf } from "./commit.js";
+import { applyChanges } from "./apply.js";
+import { undoInNew, unfinishedApplies } from "./apply-records.js";
+import { Changing, commitInto } from "./commit.js";
 import { diffWorkspace } from "./diff-workspace.js";
 import { type Fork, fillFork, readParent } from "./fork.js";
 import { applyFork, diffFork } from "./fork-changes.js";
@@ -241,7 +240,7 @@ export async function undoKilledApplies(
     });
     if (opened !== null) {
       try {
-        await undoApply(requireTree(opened, "apply"), stage);
+        await undoInNew(requireTree(opened, "apply"), [{ stage, forget }]);
       } finally {
         await discard(opened, null);
       }
@@ -345,16 +344,12 @@ export async function restoreSnapshot(
 ): Promise<StartState> {
   for await (const { change, base } of snapshot.entries()) changes.setBase(change.path, base);
   for (const { path, hostBase } of snapshot.bases) changes.setBase(path, hostBase);
-  const contents: (() => Promise<Content>)[] = [];
-  const records: TreeRecord[] = [];
+  const changing = new Changing();
   const now = { tree, state: new Map(), touched: new Map(), isFresh: true, signal };
   const wanted = await wantedPaths(snapshot, now);
-  for (const { path, now: state, content } of wanted) {
-    const record = recordOf(path, state, { expects: "any", content: contents.length, isExact: true });
-    if (record !== null) records.push(record);
-    if (record?.action === "put" && content !== null) contents.push(content);
-  }
-  const conflicts = await commitInto(tree, { records, contents, signal });
+  for (const { path, now: state, content } of wanted)
+    changing.add(path, state, { expects: "any", content, isExact: true });
+  const conflicts = await commitInto(tree, changing, signal);
   if (conflicts.length > 0) throw notRestored(conflicts[0]);
   const written = new Set(wanted.map(({ path }) => keyOf(path)));
   return startOfSnapshot(

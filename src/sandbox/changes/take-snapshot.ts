@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
-import { Gate } from "../../lib/time/gate.js";
+import { someAtOnce } from "../../lib/time/gate.js";
 import { isGone } from "../files/file-request.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
@@ -43,15 +43,13 @@ export async function takeSnapshot(
   source: LiveChanges,
   request: SnapshotRequest,
 ): Promise<{ snapshot: StoredSnapshot } & StoredCounts> {
-  return await storing(request.brigHome, async () => {
-    await using writer = await begin(source, request);
+  const { brigHome, id, createdAt } = request;
+  const head = { version: 1, id, workspace: source.workspace, createdAt: createdAt.toISOString() } as const;
+  return await storing(brigHome, async () => {
+    await using writer = await createSnapshot(brigHome, head);
     const counts = await storeChanges(source, { ...request, writer });
     return { snapshot: await writer.finish(), ...counts };
   });
-}
-
-async function begin({ workspace }: LiveChanges, { brigHome, id, createdAt }: SnapshotRequest) {
-  return await createSnapshot(brigHome, { version: 1, id, workspace, createdAt: createdAt.toISOString() });
 }
 
 async function storeChanges(
@@ -62,19 +60,14 @@ async function storeChanges(
     maxBytes = DEFAULT_MAX_BYTES,
   }: Pick<SnapshotRequest, "signal" | "maxBytes"> & { writer: SnapshotWriter },
 ): Promise<StoredCounts> {
-  const gate = new Gate();
   let [bytes, count, repositoryCount] = [0, 0, 0];
   await source.scan({
     signal,
     async onChanges(changes) {
       bytes += changes.reduce((sum, { now }) => sum + occupiedBytes(now), 0);
       if (bytes > maxBytes) throw tooLarge(changes, maxBytes);
-      const store = (change: SeenChange) =>
-        gate.pass(() => storeContent(change, { source, writer, signal }), { width: FILES_AT_ONCE, signal });
-      const stored = changes.map(store);
-      // After a failure nothing may be written any more to what is removed then.
-      await Promise.allSettled(stored);
-      for (const entry of await Promise.all(stored)) {
+      const store = (change: SeenChange) => storeContent(change, { source, writer, signal });
+      for (const entry of await someAtOnce(changes, store, { width: FILES_AT_ONCE, signal })) {
         if (entry === null) continue;
         await writer.add(entry);
         count++;

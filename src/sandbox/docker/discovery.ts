@@ -1,7 +1,8 @@
-import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
+import { readTextNow } from "../../lib/files/read-text-now.js";
 import { nullish, object, readOrNull, string } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { type Endpoint, parseEndpoint, unixEndpoint } from "./endpoint.js";
@@ -53,21 +54,9 @@ export async function dockerContext(env: Environment): Promise<Candidate[]> {
   return [{ endpoint, origin: `the Docker context ${name}`, isChosen: true }];
 }
 
-/**
- * Reads a regular file, synchronously: then the first request to the engine is sent before anything else is loaded.
- * Returns "" for everything else. A FIFO is never waited for, since that would block the whole process.
- */
+/** Read at once: then the first request to the engine is sent before anything else is loaded. */
 function readOrEmpty(path: string): string {
-  try {
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      return fstatSync(file).isFile() ? readFileSync(file, "utf8") : "";
-    } finally {
-      closeSync(file);
-    }
-  } catch {
-    return "";
-  }
+  return readTextNow(path) ?? "";
 }
 
 function currentContext(configDir: string): string | undefined {

@@ -1,9 +1,4 @@
 import type { Duplex, Readable } from "node:stream";
-import type { BuildOptions, PullOptions } from "./build-options.js";
-import type { ContainerBody } from "./container-body.js";
-import type { ContainerEvent } from "./container-event.js";
-
-export type { ContainerBody, Mount } from "./container-body.js";
 
 export interface EngineInfo {
   /** "docker" or "podman". */
@@ -170,7 +165,7 @@ export interface Engine extends EngineConnection {
   /** The engine is asked each time. */
   health(): Promise<EngineHealth>;
 
-  createContainer(body: ContainerBody, options?: { name?: string; signal?: AbortSignal }): Promise<string>;
+  createContainer(body: ContainerBody, options?: { name?: string }): Promise<string>;
   startContainer(id: string): Promise<void>;
   /** Resolves with the exit code when the container is not running (any more). */
   waitContainer(id: string, options?: { signal?: AbortSignal }): Promise<number>;
@@ -232,10 +227,107 @@ export interface Engine extends EngineConnection {
   imageHistory(ref: string): Promise<ImageLayer[]>;
   buildImage(context: Readable, options: BuildOptions): Promise<void>;
   importImage(tar: Readable, tag: string): Promise<void>;
-  pullImage(ref: string, options?: PullOptions): Promise<void>;
+  pullImage(ref: string, options?: Pick<BuildOptions, "onProgress" | "signal">): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
   /** Removes only this name if there are others. The engine refuses for an image in use. */
   removeImage(ref: string): Promise<void>;
 
   diskUsage(): Promise<DiskUsage>;
+}
+
+/** An entry of the engine's own log of events about one container. */
+export interface ContainerEvent {
+  /** "create", "start", "kill" by somebody outside, "oom" of any process, "die", "destroy" … */
+  action: string;
+  atMs: number;
+  /** The exit code of the main process. Only "die" has one; null if the engine does not say. */
+  exitCode: number | null;
+}
+
+/** Settings for building an image. */
+export interface BuildOptions {
+  tag: string;
+  dockerfile?: string;
+  buildArgs?: Record<string, string>;
+  labels?: Record<string, string>;
+  /** Whether BuildKit builds it. Podman has one builder, and takes no notice. Default: the classic builder. */
+  usesBuildKit?: boolean;
+  /** Whether its commands have a network. Default: true. */
+  hasNetwork?: boolean;
+  /** Called with each line of the engine's progress. */
+  onProgress?: (line: string) => void;
+  signal?: AbortSignal;
+}
+
+/** The fields of the API's request to create a container that brig uses, under the API's own names. */
+export interface ContainerBody {
+  Image: string;
+  Entrypoint: string[];
+  Cmd: string[];
+  User?: string;
+  WorkingDir?: string;
+  Hostname?: string;
+  Env: string[];
+  Labels: Record<string, string>;
+  AttachStdin: boolean;
+  AttachStdout: boolean;
+  AttachStderr: boolean;
+  OpenStdin: boolean;
+  /** Standard input ends when the attached client disconnects. */
+  StdinOnce?: boolean;
+  Tty: boolean;
+  StopSignal?: string;
+  Healthcheck?: { Test: string[] };
+  /** The engine sets up no network. The runtime creates an empty one with a loopback interface. */
+  NetworkDisabled?: boolean;
+  /** Paths at which the engine mounts a new volume each. */
+  Volumes?: Record<string, object>;
+  HostConfig: HostConfig;
+}
+
+interface HostConfig {
+  AutoRemove: boolean;
+  Privileged: boolean;
+  ReadonlyRootfs: boolean;
+  NetworkMode: string;
+  IpcMode?: string;
+  CgroupnsMode: "private" | "host";
+  CapDrop: string[];
+  CapAdd: string[];
+  SecurityOpt: string[];
+  Mounts: Mount[];
+  Tmpfs: Record<string, string>;
+  LogConfig: { Type: string; Config: Record<string, string> };
+  RestartPolicy: { Name: "no" };
+  Runtime?: string;
+  Init?: boolean;
+  ShmSize?: number;
+  Memory?: number;
+  MemorySwap?: number;
+  NanoCpus?: number;
+  PidsLimit?: number;
+  Dns?: string[];
+  DnsSearch?: string[];
+  Sysctls?: Record<string, string>;
+  MaskedPaths?: string[];
+  ReadonlyPaths?: string[];
+  Ulimits?: { Name: string; Soft: number; Hard: number }[];
+  GroupAdd?: string[];
+  PidMode?: "host";
+  UTSMode?: "host";
+  Devices?: { PathOnHost: string; PathInContainer: string; CgroupPermissions: string }[];
+}
+
+export interface Mount {
+  Type: "bind" | "volume" | "tmpfs";
+  Source?: string;
+  Target: string;
+  ReadOnly: boolean;
+  BindOptions?: { Propagation?: "rprivate" };
+  VolumeOptions?: {
+    NoCopy?: boolean;
+    Labels?: Record<string, string>;
+    /** If the mount has no source, the engine makes a volume for this container alone and removes it with the container. */
+    DriverConfig?: { Name: "local"; Options: { type: string; device: string; o: string } };
+  };
 }

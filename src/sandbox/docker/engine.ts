@@ -11,7 +11,6 @@ import {
   string,
 } from "../../lib/json/json-shape.js";
 import { archiveCalls } from "./calls/archives.js";
-import { containerEvents } from "./calls/container-events.js";
 import { containerCalls } from "./calls/containers.js";
 import { diskUsageCalls } from "./calls/disk-usage.js";
 import { imageCalls } from "./calls/images.js";
@@ -49,7 +48,6 @@ export async function openEngine(client: Client): Promise<Engine> {
     health: async () => asHealth(read(infoReply, await askAboutItself(client.call))),
     ...containers,
     ...special,
-    containerEvents: (id, options) => containerEvents(client, id, options),
     ...archiveCalls(client),
     ...volumes,
     ...images,

@@ -110,7 +110,8 @@ export class ProtectedSet {
   }
 
   #outermost(path: BytePath, isWanted: (stat: BigIntStats | null) => boolean): BytePath | null {
-    const root = this.#writable.filter((directory) => isBelow(path, directory)).toSorted(byLength)[0];
+    const above = this.#writable.filter((directory) => isBelow(path, directory));
+    const root = above.toSorted((a, b) => a.length - b.length)[0];
     const between = root === undefined ? [] : directoriesBetween(root, path);
     return [...between, path].find((at) => isWanted(lstatOrNull(at))) ?? null;
   }
@@ -128,10 +129,6 @@ export class ProtectedSet {
       if (isLink || isOnTheWay) throw replaceable(from, { path, target, isLink });
     }
   }
-}
-
-function byLength(a: string, b: string): number {
-  return a.length - b.length;
 }
 
 function foundAt(path: BytePath, isFile: boolean): Omit<ProtectedPath, "path"> {

@@ -23,7 +23,7 @@ import {
   toBytePath,
 } from "../git/byte-paths.js";
 import { isAtOrBelow } from "../plan/paths.js";
-import type { CoveredFile, PlannedMount, SandboxPlan } from "../plan/plan.js";
+import type { CoveredFile, SandboxPlan } from "../plan/plan.js";
 
 /** The listeners that were found before the start. A later one is recognised by not being among them. */
 export interface KnownListeners {
@@ -145,7 +145,9 @@ export class HostView {
   readonly #paths: readonly string[];
 
   constructor({ mounts, volumes, tmpfs }: Pick<SandboxPlan, "mounts" | "volumes" | "tmpfs">) {
-    this.#mounts = mounts.flatMap(hostMount);
+    this.#mounts = mounts.flatMap(({ path, access, source = { kind: "host", path } }) =>
+      source.kind === "host" ? [{ source: source.path, path, access }] : [],
+    );
     this.#paths = [...mounts, ...volumes, ...tmpfs].map(({ path }) => path);
   }
 
@@ -175,10 +177,6 @@ interface HostMount {
   source: string;
   path: string;
   access: "ro" | "rw";
-}
-
-function hostMount({ path, access, source = { kind: "host", path } }: PlannedMount): HostMount[] {
-  return source.kind === "host" ? [{ source: source.path, path, access }] : [];
 }
 
 export interface SpecialFile {

@@ -1,16 +1,13 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
 import { BrigError, isBrigError } from "../../errors.js";
-import { TOKEN_BYTES } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxContainer } from "../container.js";
 import type { Engine } from "../docker/engine-types.js";
 import { sandboxFiles } from "../files/files.js";
 import type { Toolbox } from "../images/toolbox-volume.js";
-import { createContainerBody } from "../plan/create-body.js";
 import { isBelow } from "../plan/paths.js";
 import type { Identity, OverlayLayers, PlannedMount, SandboxPlan } from "../plan/plan.js";
-import { loadSeccompProfile } from "../policy/policy-directory.js";
 import type { CommandContext } from "../process/command.js";
 import type { DirectoryReport, KernelReport } from "../proof/kernel-report.js";
 import type { Warn } from "../warnings.js";
@@ -133,7 +130,8 @@ export class OverlayTree implements WorkspaceTree {
   }
 
   async openApplier(options: { signal?: AbortSignal | undefined } = {}): Promise<TreeContainer> {
-    if (this.#isClosed) throw treeClosed();
+    if (this.#isClosed)
+      throw new BrigError("the tree of the workspace was closed", { code: "sandbox.gone", reason: "closed" });
     const opening = this.#startApplier(options);
     const started = opening.catch(() => undefined);
     this.#starting.add(started);
@@ -252,10 +250,6 @@ export class OverlayTree implements WorkspaceTree {
   }
 }
 
-function treeClosed(): BrigError {
-  return new BrigError("the tree of the workspace was closed", { code: "sandbox.gone", reason: "closed" });
-}
-
 function notAsPlanned(message: string): BrigError {
   return new BrigError(message, {
     code: "policy.not-enforced",
@@ -287,19 +281,18 @@ async function openTreeContainer(
   { name, ...start }: TreeStart & { name: string },
   { signal }: { signal?: AbortSignal | undefined } = {},
 ): Promise<OpenedTreeContainer> {
-  const { engine, toolbox, imageId, warn } = start;
-  const token = randomBytes(TOKEN_BYTES);
-  const body = createContainerBody(plan, {
-    toolbox,
-    tokenHash: createHash("sha256").update(token).digest("hex"),
-    seccompJson: await loadSeccompProfile(plan.seccomp),
+  const container = new SandboxContainer(start.engine, {
+    ...start,
+    plan,
+    keep: false,
+    recordFor: null,
+    name,
   });
-  const container = new SandboxContainer(engine, { plan, keep: false, warn, recordFor: null, name });
   try {
     const loadRest = () => import("../connect-and-prove.js");
-    await container.start(body, { imageId, signal, whileStarting: loadRest });
+    await container.start({ signal, whileStarting: loadRest });
     const { connectAndProve } = await loadRest();
-    const { link, report } = await connectAndProve(container, { plan, engine, imageId, token, signal });
+    const { link, report } = await connectAndProve(container, { signal });
     const context = { link, cwd: "/", env: {}, onStuck: () => link.close(ended()) };
     return {
       link,

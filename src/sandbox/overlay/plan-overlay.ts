@@ -41,7 +41,8 @@ export async function planOverlay(
 ): Promise<OverlayLayers | null> {
   if (overlay === undefined || directory === null) return null;
   const { path, identity } = directory;
-  requireOverlayEngine(engine, runtime);
+  const obstacle = overlayObstacle(engine, runtime);
+  if (obstacle !== null) throw noOverlay(obstacle);
   await refuseHiddenMounts(path, { mounts, host });
   const { upper, work } = treeVolumes(overlay.id);
   const covered = new Set([...mounts.map(({ path }) => path), ...absentNames]);
@@ -67,11 +68,6 @@ function overlayObstacle(engine: EngineInfo, runtime?: string): string | null {
   if (looksLikeGvisor(runtimeOf(engine, runtime ?? null))) return "they are not supported with gVisor";
   if (/[,:\\]/.test(engine.dockerRootDir)) return "the path of the engine's data contains a separator";
   return null;
-}
-
-function requireOverlayEngine(engine: EngineInfo, runtime: string | undefined): void {
-  const obstacle = overlayObstacle(engine, runtime);
-  if (obstacle !== null) throw noOverlay(obstacle);
 }
 
 /** Error: `policy.not-enforced`. */

@@ -84,7 +84,9 @@ export async function planProtection(
       ...roots.map((root) => rootMount(root, overlayVolume)),
       ...(repository?.volume === undefined ? [] : [repositoryMount(repository.path, repository.volume)]),
       ...pins,
-      ...mounted.map(protectedMount),
+      ...mounted.map(
+        ({ path, identity }): PlannedMount => ({ kind: "protected", path, access: "ro", identity }),
+      ),
     ]),
     placeholders: absent.filter((path) => !isInOverlay(path)),
     emptyFiles,
@@ -232,10 +234,6 @@ function rootMount({ kind, access, directory }: Root, overlayVolume: string | un
 
 function repositoryMount(path: string, volume: string): PlannedMount {
   return { kind: "writable-root", access: "rw", path, identity: null, source: { kind: "volume", volume } };
-}
-
-function protectedMount({ path, identity }: ProtectedPath): PlannedMount {
-  return { kind: "protected", path, access: "ro", identity };
 }
 
 function sorted(mounts: PlannedMount[]): PlannedMount[] {

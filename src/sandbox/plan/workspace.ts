@@ -104,8 +104,11 @@ export async function isClosedDirectory(path: string, check: DirectoryCheck): Pr
 }
 
 /** The mount points below a directory; empty on a machine without a mount table in /proc. */
-export async function submountsBelow(path: string, host: HostDirectories): Promise<MountEntry[]> {
-  const table = await readProc(host, "self/mountinfo");
+export async function submountsBelow(
+  path: string,
+  { procDirectory = "/proc" }: HostDirectories,
+): Promise<MountEntry[]> {
+  const table = await readFile(`${procDirectory}/self/mountinfo`).catch(() => null);
   return table === null ? [] : parseMountinfo(table).filter((entry) => isBelow(entry.path, path));
 }
 
@@ -237,10 +240,6 @@ async function identify(resolved: string, purpose: string): Promise<Identity> {
       );
     throw unreachable(resolved, purpose, cause);
   }
-}
-
-async function readProc(host: HostDirectories, file: string): Promise<Buffer | null> {
-  return await readFile(`${host.procDirectory ?? "/proc"}/${file}`).catch(() => null);
 }
 
 function refused(message: string, hint: string, cause?: unknown): BrigError {

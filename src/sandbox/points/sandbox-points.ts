@@ -1,12 +1,12 @@
 import { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
-import { type Content, commitInto, recordOf } from "../changes/commit.js";
+import { Changing, commitInto } from "../changes/commit.js";
 import { changesOf, type Opened, requireTree } from "../changes/take-snapshot.js";
 import { keyOf, type PathReason } from "../changes/workspace-change.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import { openSnapshot } from "../snapshots/snapshot-store.js";
 import type { PresentState } from "../tree/tree-changes.js";
-import type { Expected, TreeRecord } from "../tree/tree-commit.js";
+import type { Expected } from "../tree/tree-commit.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./restore-point.js";
 import type { TouchedScan } from "./touched-paths.js";
 import { type TakenPoint, TreePoints, tooLarge } from "./tree-points.js";
@@ -106,15 +106,12 @@ export async function restoreInPlace(
   const now = { tree, state: points.state, touched: scan.all, isFresh: false, signal };
   const wanted = await wantedPaths(snapshot, now);
   if (wanted.length === 0 && !always) return null;
-  const contents: (() => Promise<Content>)[] = [];
-  const records: TreeRecord[] = [];
+  const changing = new Changing();
   for (const { path, now: state, content } of wanted) {
     const expects = await expectedAt(path, state?.type, { ...now, scan });
-    const record = recordOf(path, state, { expects, content: contents.length, isExact: true });
-    if (record !== null) records.push(record);
-    if (record?.action === "put" && content !== null) contents.push(content);
+    changing.add(path, state, { expects, content, isExact: true });
   }
-  const conflicts = await commitInto(tree, { records, contents, signal });
+  const conflicts = await commitInto(tree, changing, signal);
   if (conflicts.length > 0) throw conflict(number, conflicts);
   return (await points.take({ kind: "undo", restores: number, signal: undefined })).point;
 }

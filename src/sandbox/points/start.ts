@@ -1,5 +1,5 @@
 import { isBrigError } from "../../errors.js";
-import { Gate } from "../../lib/time/gate.js";
+import { someAtOnce } from "../../lib/time/gate.js";
 import { FILES_AT_ONCE } from "../changes/commit.js";
 import type { NewFork } from "../changes/fork.js";
 import type { LiveChanges } from "../changes/live-changes.js";
@@ -20,7 +20,6 @@ import { statIn } from "./wanted.js";
  */
 export function startOfFork(tree: WorkspaceTree, fork: NewFork): StartState {
   return async (request) => {
-    const gate = new Gate();
     const { signal } = request;
     const read = async (seen: SeenChange): Promise<ManifestEntry> => {
       const { base, ...change } = seen;
@@ -28,12 +27,7 @@ export function startOfFork(tree: WorkspaceTree, fork: NewFork): StartState {
       const sha256 = isFile ? await storeContent(seen, { ...request, tree, fork }) : null;
       return { change, sha256, base, baseSha256: null };
     };
-    const entries = [...fork.entries.values()].map((seen) =>
-      gate.pass(() => read(seen), { width: FILES_AT_ONCE, signal }),
-    );
-    // After a failure nothing may be written any more to what is removed then.
-    await Promise.allSettled(entries);
-    return await Promise.all(entries);
+    return await someAtOnce([...fork.entries.values()], read, { width: FILES_AT_ONCE, signal });
   };
 }
 
@@ -82,10 +76,8 @@ export function startOfSnapshot(snapshot: StoredSnapshot, written: readonly Earl
     const entries: ManifestEntry[] = [];
     for await (const entry of snapshot.entries()) entries.push(entry);
     for (const base of written) entries.push(...writtenEntry(base, scan));
-    const taken = entries.map((entry) => takeOver(entry, { from: snapshot.contents, contents }));
-    // After a failure nothing may be written any more to what is removed then.
-    await Promise.allSettled(taken);
-    return await Promise.all(taken);
+    const take = (entry: ManifestEntry) => takeOver(entry, { from: snapshot.contents, contents });
+    return await someAtOnce(entries, take, { width: FILES_AT_ONCE });
   };
 }
 
@@ -104,8 +96,7 @@ function writtenEntry(
 }
 
 function changeBetween(path: Buffer, before: BaseState | null, now: PresentState | null): TreeChange | null {
-  if (now === null)
-    return before === null ? null : { path, change: "deleted", now, before, entriesBelow: null };
+  if (now === null) return before === null ? null : { path, change: "deleted", now, before };
   return before === null ? { path, change: "added", now, before } : { path, change: "modified", now, before };
 }
 

@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
-import { Gate } from "../../lib/time/gate.js";
+import { Gate, someAtOnce } from "../../lib/time/gate.js";
 import { FILES_AT_ONCE } from "../changes/commit.js";
 import type { LiveChanges } from "../changes/live-changes.js";
 import {
@@ -197,7 +197,6 @@ export class TreePoints {
     recent: readonly SeenChange[],
     { log, signal }: { log: OpenLog; signal: AbortSignal | undefined },
   ): Promise<ManifestEntry[]> {
-    const gate = new Gate();
     const onStored = (sizeBytes: number) => {
       this.#storedBytes += sizeBytes;
     };
@@ -207,12 +206,7 @@ export class TreePoints {
       const entry = await storeEntry(change, previous, store);
       return entry === null || isSameEntry(entry, previous) ? [] : [entry];
     };
-    const stored = recent.map((change) =>
-      gate.pass(() => storeOne(change), { width: FILES_AT_ONCE, signal }),
-    );
-    // Nothing may be written to the log any more when it is given up.
-    await Promise.allSettled(stored);
-    return (await Promise.all(stored)).flat();
+    return (await someAtOnce(recent, storeOne, { width: FILES_AT_ONCE, signal })).flat();
   }
 
   /** The log of this tree. Before the first point, it has no name yet, and goes if none is appended. */

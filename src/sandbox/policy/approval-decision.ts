@@ -131,7 +131,7 @@ export function refusalText(
   switch (cause) {
     case "escalation": {
       const verb = tool === "exec_command" ? "cannot" : "should not";
-      const name = codexNameOf(policy);
+      const name = typeof policy === "string" ? codexNames[policy] : "Granular";
       return `approval policy is ${name}; reject command — you ${verb} ask for escalated permissions if the approval policy is ${name}`;
     }
     case "no-escalation":
@@ -155,7 +155,3 @@ const codexNames = {
   "on-request": "OnRequest",
   never: "Never",
 } as const;
-
-function codexNameOf(policy: ApprovalPolicy): string {
-  return typeof policy === "string" ? codexNames[policy] : "Granular";
-}

@@ -104,7 +104,8 @@ export function patternCovers(allowed: HostPattern, wanted: HostPattern): boolea
   if (wanted.kind === "suffix")
     return allowed.kind === "public" || (allowed.kind === "suffix" && wanted.suffix.endsWith(allowed.suffix));
   if (wanted.kind === "public") return allowed.kind === "public";
-  return allowed.kind === "range" && rangeCovers(allowed.range, wanted.range);
+  if (allowed.kind !== "range" || allowed.range.prefix > wanted.range.prefix) return false;
+  return rangesContain([allowed.range], wanted.range.address);
 }
 
 /** Whether the pattern's host matches the name, whatever the port. */
@@ -181,10 +182,6 @@ export function rangesContain(ranges: readonly IpRange[], address: string): bool
   const list = new BlockList();
   for (const range of ranges) list.addSubnet(range.address, range.prefix, familyOf(range.address));
   return list.check(address, familyOf(address));
-}
-
-function rangeCovers(outer: IpRange, inner: IpRange): boolean {
-  return outer.prefix <= inner.prefix && rangesContain([outer], inner.address);
 }
 
 function familyOf(address: string): "ipv4" | "ipv6" {

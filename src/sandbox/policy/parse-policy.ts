@@ -23,7 +23,11 @@ export function readPolicy(toml: string): PolicyReading {
   const { document, base } = extended;
   const parsed = policySchema.safeParse(document);
   if (parsed.success) return { kind: "valid", policy: parsed.data, document, base };
-  return { kind: "invalid", problems: policyProblems(parsed.error, document), cause: parsed.error };
+  return {
+    kind: "invalid",
+    problems: parsed.error.issues.flatMap((one) => problemsOf(one, document)),
+    cause: parsed.error,
+  };
 }
 
 /** Parses the text of a policy. `file` is only used in messages. */
@@ -163,10 +167,6 @@ interface PolicyProblem {
   message: string;
 }
 
-function policyProblems(error: z.ZodError, document: unknown): PolicyProblem[] {
-  return error.issues.flatMap((issue) => problemsOf(issue, document));
-}
-
 function problemsOf(issue: Issue, document: unknown): PolicyProblem[] {
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => {
@@ -183,7 +183,7 @@ function messageOf(
 ): string {
   const isWrongValue = issue.code === "invalid_type" || issue.code === "invalid_value";
   if (isWrongValue && valueAt(document, issue.path) === undefined) return `${field} is missing`;
-  if (issue.code === "invalid_type") return `${field} must be ${typeName(issue.expected)}`;
+  if (issue.code === "invalid_type") return `${field} must be ${typeNames[issue.expected] ?? issue.expected}`;
   if (issue.code === "invalid_value")
     return `${field} must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
   if (issue.code === "too_small") return `${field} must be ${issue.minimum} or more`;
@@ -226,7 +226,3 @@ const typeNames: Record<string, string> = {
   array: "a list",
   object: "a table",
 };
-
-function typeName(expected: string): string {
-  return typeNames[expected] ?? expected;
-}

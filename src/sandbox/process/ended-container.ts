@@ -1,5 +1,6 @@
 import { BrigError, type GoneReason } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
+import { pause } from "../../lib/time/pause.js";
 import {
   ExcessStatus,
   LEASE_OVER_STATUS,
@@ -8,8 +9,7 @@ import {
   MOST_SOCKET_BYTES,
   MOST_UNREAD_BYTES,
 } from "../channel/protocol.js";
-import type { ContainerEvent } from "../docker/container-event.js";
-import type { ContainerState } from "../docker/engine-types.js";
+import type { ContainerEvent, ContainerState, Engine } from "../docker/engine-types.js";
 
 interface EndedContainer {
   /** Null if it was removed. */
@@ -32,12 +32,12 @@ export function endedContainer(ended: EndedContainer): BrigError {
 }
 
 /** Whether somebody else has started the container once more. An engine that was started anew has forgotten what came before. */
-export function wasRestarted(events: EndedContainer["events"], starts: number): boolean {
+function wasRestarted(events: EndedContainer["events"], starts: number): boolean {
   return (events ?? []).filter(({ action }) => action === "start").length > starts;
 }
 
 /** Whether the engine was asked to end the container since it was started last. */
-export function wasStopped(events: EndedContainer["events"]): boolean {
+function wasStopped(events: EndedContainer["events"]): boolean {
   return sinceStart(events ?? []).some(({ action }) => action === "kill" || action === "stop");
 }
 
@@ -149,4 +149,36 @@ function unexplained(exitCode: number | null): Found {
     reason: "killed",
     message: `the sandbox's container ${how}, for which nobody has asked the engine`,
   };
+}
+
+/** Signs that were noticed of a container before the engine is asked about it. */
+export interface Symptoms {
+  /** Nobody was connected for the length of the lease. */
+  leaseIsOver: boolean;
+  /** The program that answered in it last did not go on with the stream. */
+  wasRefused: boolean;
+}
+
+/** The number of further looks at a container that was stopped, and the pause before each: perhaps it is being restarted. */
+const RESTART_TRIES = 4;
+const RESTART_WAIT_MS = 200;
+
+/** Whether a container runs as it was started, so many times, from here. Resolves to the reason if it does not. */
+export async function diagnoseContainer(
+  engine: Pick<Engine, "inspectContainer" | "containerEvents">,
+  { id, starts }: { id: string; starts: number },
+  { leaseIsOver, wasRefused }: Symptoms,
+): Promise<"runs" | "paused" | BrigError> {
+  for (let asked = 1; ; asked++) {
+    const state = await engine.inspectContainer(id);
+    if (state?.paused) return "paused";
+    if (state?.running && !wasRefused) return "runs";
+    const events = await engine.containerEvents(id).catch(() => null);
+    if (state?.running && !wasRestarted(events, starts)) return "runs";
+    // A restart stops the container first.
+    const mayStartAgain = state !== null && !state.running && wasStopped(events);
+    if (!mayStartAgain || asked === RESTART_TRIES)
+      return endedContainer({ state, events, starts, leaseIsOver });
+    await pause(RESTART_WAIT_MS);
+  }
 }

@@ -66,20 +66,13 @@ class CollectedOutput {
       this.#options.encoding === "buffer" ? Buffer.concat([kept.head, kept.tail]) : textOf(kept);
     const streams = { stdout: read(stdout), stderr: read(stderr) };
     const omittedBytes = { stdout: stdout.omittedBytes, stderr: stderr.omittedBytes };
-    const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, causes, usage } = status;
+    const { startFailure: _, ...end } = status;
     return {
-      exitCode,
-      signal,
+      ...end,
       ...streams,
       output: both ? read(both) : isStderrUsed ? streams.stderr : streams.stdout,
-      durationMs,
-      timedOut,
       truncated: omittedBytes.stdout + omittedBytes.stderr + (both?.omittedBytes ?? 0) > 0,
       omittedBytes,
-      outOfMemory,
-      treeEnded,
-      causes,
-      usage,
     };
   }
 }

@@ -2,8 +2,6 @@ import { BrigError } from "../../errors.js";
 
 /** One line of /proc/PID/mountinfo. */
 export interface MountEntry {
-  id: number;
-  parentId: number;
   /** "major:minor". */
   device: string;
   /** The directory of the file system that is mounted. */
@@ -11,7 +9,6 @@ export interface MountEntry {
   path: string;
   options: string[];
   fileSystem: string;
-  source: string;
   superOptions: string[];
 }
 
@@ -38,20 +35,17 @@ function parseLine(line: string): MountEntry | null {
   const fields = line.split(" ");
   const separator = fields.indexOf("-", FIELDS_BEFORE_OPTIONAL);
   const [id, parentId, device, root, path, options] = fields;
-  const [fileSystem, source, superOptions] = fields.slice(separator + 1);
+  const [fileSystem, , superOptions] = fields.slice(separator + 1);
   if (separator === -1 || fields.length !== separator + 4) return null;
   if (!isNumber(id) || !isNumber(parentId) || !/^[0-9]+:[0-9]+$/.test(device ?? "")) return null;
   const mountedAt = unescapePath(path);
   if (!mountedAt.startsWith("/") || options === undefined || superOptions === undefined) return null;
   return {
-    id: Number(id),
-    parentId: Number(parentId),
     device: device ?? "",
     root: unescapePath(root),
     path: mountedAt,
     options: options.split(","),
     fileSystem: fileSystem ?? "",
-    source: unescapePath(source),
     superOptions: superOptions.split(",").map(unescapePath),
   };
 }

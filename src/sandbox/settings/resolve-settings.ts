@@ -12,7 +12,7 @@ import type { HostDirectories } from "../plan/workspace.js";
 import type { EgressSettings } from "../policy/egress-schema.js";
 import { describeNetwork } from "../policy/network.js";
 import type { LoadedPolicy } from "../policy/policy.js";
-import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";
+import { GIT_ACCESSES, type SandboxOptions, type StartOption, WORKSPACE_KINDS } from "../sandbox-options.js";
 import type { SandboxAbout } from "../sandbox-records.js";
 import { hasAllowList } from "../setup/has-allow-list.js";
 import type { SetupChoice } from "../setup/resolve-setup.js";
@@ -21,22 +21,7 @@ import type { SandboxSettings, SandboxSetup } from "./sandbox-settings.js";
 
 /** Options without the defaults. Unlike those of `SandboxOptions`, they name the workspace and the environment. */
 export interface UnresolvedSettings
-  extends PolicyChoice,
-    Pick<
-      SandboxOptions,
-      | "workspaceKind"
-      | "git"
-      | "unprotected"
-      | "image"
-      | "runtime"
-      | "limits"
-      | "addDirs"
-      | "writableRoots"
-      | "leaseSeconds"
-      | "keep"
-      | "env"
-      | "egress"
-    > {
+  extends Omit<SandboxOptions, StartOption | "engine" | "docker" | "from" | "at" | "workspace"> {
   /**
    * Like `egress`, but without effect where there is no list of allowed hosts. A function is called only where there is
    * one. Both apply, and what a policy file says as well.

@@ -1,4 +1,3 @@
-import { ownerShape } from "../../lib/file-lock.js";
 import {
   nullable,
   nullish,
@@ -11,8 +10,9 @@ import {
   string,
   stringLike,
 } from "../../lib/json/json-shape.js";
-import type { Owner } from "../../lib/owner.js";
+import { type Owner, ownerShape } from "../../lib/owner.js";
 import { decodeUtf8 } from "../../lib/utf8.js";
+import type { HostBase } from "../changes/workspace-change.js";
 import { FILE_TYPES } from "../sandbox-types.js";
 import type { BaseState, FileState, PresentState, TreeChange } from "../tree/tree-changes.js";
 
@@ -21,20 +21,12 @@ export interface ManifestEntry {
   change: TreeChange;
   /** The name of the content in the snapshot; null for what is not a regular file. */
   sha256: string | null;
-  base: ManifestBase;
+  base: HostBase;
   /**
    * The name of the content that the host's file had, or of its target if it was a symbolic link. Null or absent
    * if it is not in the snapshot.
    */
   baseSha256?: string | null | undefined;
-}
-
-/** The host's state of a path when a sandbox changed it. */
-export interface ManifestBase {
-  /** Null for nothing; "unknown" if the host changed it at about the same time. */
-  state: BaseState | null | "unknown";
-  /** The sandbox had not changed the path yet at this time, in nanoseconds by the engine's clock. */
-  unchangedNs: bigint;
 }
 
 /** The first line of a manifest. */
@@ -77,7 +69,7 @@ const baseState: Shape<BaseState> = object({ ...fileState, dev: integer });
 /** A version of brig that does not know contents with holes refuses their names. */
 const sha256 = stringLike(/^(sparse-)?[0-9a-f]{64}$/);
 
-export const manifestBase: Shape<ManifestBase> = object({
+export const manifestBase: Shape<HostBase> = object({
   state: (value: unknown, path: string) => (value === "unknown" ? value : nullable(baseState)(value, path)),
   unchangedNs: integer,
 });
@@ -127,7 +119,7 @@ export function entryLine({
   });
 }
 
-export function manifestBaseJson({ state, unchangedNs }: ManifestBase): object {
+export function manifestBaseJson({ state, unchangedNs }: HostBase): object {
   return {
     state: state === null || state === "unknown" ? state : baseJson(state),
     unchangedNs: String(unchangedNs),
@@ -177,7 +169,7 @@ function treeChange({
   before: BaseState | null;
 }): TreeChange {
   if (change === "added" && now && !before) return { path, change, now, before };
-  if (change === "deleted" && !now && before) return { path, change, now, before, entriesBelow: null };
+  if (change === "deleted" && !now && before) return { path, change, now, before };
   if ((change === "modified" || change === "same") && now && before) return { path, change, now, before };
   throw new ShapeError("change", "one that fits the states before and after it");
 }

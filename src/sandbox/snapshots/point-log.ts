@@ -15,10 +15,10 @@ import {
 } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { LineReader } from "../../lib/line-reader.js";
+import type { HostBase } from "../changes/workspace-change.js";
 import {
   bytesJson,
   entryLine,
-  type ManifestBase,
   type ManifestEntry,
   manifestBase,
   manifestBaseJson,
@@ -132,7 +132,7 @@ interface SameEntry {
   path: Buffer;
   same: true;
   /** The host's state of the path after the sandbox's version was applied to it. */
-  base?: ManifestBase | null | undefined;
+  base?: HostBase | null | undefined;
 }
 
 const headShape: Shape<PointHead> = object({

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { access, type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import { access, open, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
@@ -8,12 +8,12 @@ import { acquireLock, type FileLock, type LockOptions } from "../../lib/file-loc
 import { makeDirectory } from "../../lib/files/make-directory.js";
 import { namesIn } from "../../lib/files/names-in.js";
 import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
+import type { HostBase } from "../changes/workspace-change.js";
 import type { BaseState } from "../tree/tree-changes.js";
 import { ContentStore, notStored } from "./content-store.js";
 import {
   entryLine,
   headLine,
-  type ManifestBase,
   type ManifestEntry,
   type ManifestHead,
   readEntry,
@@ -100,7 +100,7 @@ export async function createSnapshot(brigHome: string, head: ManifestHead): Prom
       return await openSnapshot(brigHome, head.id);
     },
     [Symbol.asyncDispose]: async () => {
-      await closeQuietly(manifest);
+      await manifest.close().catch(() => undefined);
       await rm(unfinished, { recursive: true, force: true });
     },
   };
@@ -272,10 +272,6 @@ async function replaceDirectory(from: string, to: string): Promise<void> {
   }
 }
 
-async function closeQuietly(file: FileHandle): Promise<void> {
-  await file.close().catch(() => undefined);
-}
-
 /** The host's state of a path that was not changed at the point, but before or later. */
 export interface EarlierBase {
   path: Buffer;
@@ -284,7 +280,7 @@ export interface EarlierBase {
   /** The name of its content, or of the target of a symbolic link; null if it is not in the snapshot. */
   baseSha256: string | null;
   /** An apply of this path is a conflict unless the host has this there. */
-  hostBase: ManifestBase;
+  hostBase: HostBase;
   /** The owner of the first changed version; null if the path was deleted. */
   owner: { uid: number; gid: number } | null;
 }

@@ -33,8 +33,6 @@ export interface ScanRequest {
    * them. Default: false.
    */
   listSame?: boolean;
-  /** Also counts the entries of deleted directories. Default: false. */
-  countBelow?: boolean;
   signal?: AbortSignal | undefined;
   /**
    * Called with changes in the order of the bytes of their paths. A returned promise pauses the scan, and the next call comes when
@@ -70,8 +68,8 @@ export interface TreeScan {
  * Errors: `file.*` if a directory is missing or cannot be read, the signal's reason after an abort.
  */
 export async function scanChanges(context: CommandContext, request: ScanRequest): Promise<TreeScan> {
-  const { base, merged, upper, leftOut, since = 0n, listSame = false, countBelow = false } = request;
-  const parser = new ChangeParser({ countsBelow: countBelow });
+  const { base, merged, upper, leftOut, since = 0n, listSame = false } = request;
+  const parser = new ChangeParser();
   // Pieces of the answer come while earlier ones are still being taken.
   let delivered: Promise<unknown> | undefined;
   let hasFailed = false;
@@ -79,7 +77,7 @@ export async function scanChanges(context: CommandContext, request: ScanRequest)
     operation: "changes",
     path: merged,
     second: pathList([base, upper], leftOut),
-    flags: (countBelow ? ChangesFlag.countBelow : 0) | (listSame ? ChangesFlag.listSame : 0),
+    flags: listSame ? ChangesFlag.listSame : 0,
     offsetBytes: since,
     signal: request.signal,
     onOutput(data) {
@@ -159,14 +157,9 @@ const kinds = namesByNumber(ChangeKind);
  * `protocol.invalid`.
  */
 export class ChangeParser {
-  readonly #countsBelow: boolean;
   #rest: Buffer = Buffer.alloc(0);
   #lastPath: Buffer = Buffer.alloc(0);
   #count = 0;
-
-  constructor({ countsBelow }: { countsBelow: boolean }) {
-    this.#countsBelow = countsBelow;
-  }
 
   /** The number of records so far. */
   get count(): number {
@@ -201,18 +194,13 @@ export class ChangeParser {
     const kind = kinds.get(record.readUInt8(0));
     const now = parseNow(record, record.subarray(pathEnd));
     const before = parseBefore(record);
-    const below = record.readBigUInt64LE(112);
-    if (record.readUInt8(3) !== 0 || (below !== 0n && before?.type !== "directory"))
+    // The number of entries below a deleted directory, for which nobody asks.
+    if (record.readUInt8(3) !== 0 || record.readBigUInt64LE(112) !== 0n)
       throw protocolError("a change with fields that mean nothing");
     if (kind === "added" && now && !before) return { change: kind, path, now, before };
-    if (kind === "deleted" && !now && before)
-      return { change: kind, path, now, before, entriesBelow: this.#entriesBelow(before, below) };
+    if (kind === "deleted" && !now && before) return { change: kind, path, now, before };
     if ((kind === "modified" || kind === "same") && now && before) return { change: kind, path, now, before };
     throw protocolError("a change that is none");
-  }
-
-  #entriesBelow({ type }: BaseState, below: bigint): number | null {
-    return this.#countsBelow && type === "directory" ? safeNumber(below) : null;
   }
 }
 
@@ -354,11 +342,8 @@ export type TreeChange = {
 } & (
   | { change: "added"; now: PresentState; before: null }
   | { change: "modified"; now: PresentState; before: BaseState }
-  /**
-   * A deleted directory is one change, without changes for what was in it. `entriesBelow` is null unless
-   * asked for.
-   */
-  | { change: "deleted"; now: null; before: BaseState; entriesBelow: number | null }
+  /** A deleted directory is one change, without changes for what was in it. */
+  | { change: "deleted"; now: null; before: BaseState }
   /** Touched, but with the same content and mode as in the directory below. */
   | { change: "same"; now: PresentState; before: BaseState }
 );

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect } from "vitest";
 import { RESULT_FILE } from "../../../src/batch/runs/results/run-files.js";
 import { readHostProcesses } from "../../../src/lib/owner.js";
-import { readRecords, reclaimPlaceholders } from "../../../src/sandbox/sandbox-records.js";
+import { reclaimPlaceholders, recordedNow } from "../../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../../src/sandbox/sweep.js";
 import { testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
@@ -57,7 +57,7 @@ describe("an attempt whose process was killed", () => {
     expect(await engine.inspectContainer(id)).not.toBeNull();
     const brigHome = join(directory, "home");
     const processes = await readHostProcesses(hostname());
-    const records = await readRecords(brigHome);
+    const records = recordedNow(brigHome);
     const { containers } = await sweep(engine, { now: new Date(), processes, records });
     expect(containers.find((one) => one.id === id)).toMatchObject({ verdict: "owner-gone", removed: true });
     await reclaimPlaceholders(engine, { brigHome, processes });

@@ -8,9 +8,9 @@ import {
   RECEIPT_RESULT_BYTES,
   REPORT_SECTION_HEAD_BYTES,
 } from "../../../src/sandbox/channel/protocol.js";
-import type { ContainerEvent } from "../../../src/sandbox/docker/container-event.js";
 import type {
   ContainerBody,
+  ContainerEvent,
   ContainerState,
   CreatedContainer,
   Engine,

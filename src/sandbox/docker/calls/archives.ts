@@ -6,10 +6,8 @@ import type { ContainerChange, Engine, StatedPath } from "../engine-types.js";
 import { readAtMost, type Transport } from "../transport.js";
 import { pathOf } from "./containers.js";
 
-type ArchiveCalls = Pick<Engine, "putArchive" | "readArchive" | "statPath" | "containerChanges">;
-
 /** Files of containers, which the engine copies itself: no program of the container takes part. */
-export function archiveCalls({ call }: Client): ArchiveCalls {
+export function archiveCalls({ call }: Client) {
   return {
     async putArchive(id, path, tar) {
       await call("copy files into the container", (api, limit) =>
@@ -56,7 +54,7 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
         kind: kinds[Kind] ?? "changed",
       }));
     },
-  };
+  } satisfies Partial<Engine>;
 }
 
 /**

@@ -1,3 +1,5 @@
+import { constants } from "node:os";
+import { text } from "node:stream/consumers";
 import { BrigError } from "../../../errors.js";
 import {
   array,
@@ -13,35 +15,15 @@ import {
 } from "../../../lib/json/json-shape.js";
 import { type Client, nullIfMissing } from "../client.js";
 import { asRefusal, RefusedRequest } from "../engine-failure.js";
-import type { ContainerState, ContainerSummary, Engine } from "../engine-types.js";
+import type { ContainerState, ContainerSummary, CreatedContainer, Engine } from "../engine-types.js";
 import type { Transport } from "../transport.js";
-import { parseCreated } from "./created-container.js";
 
-type ContainerCalls = Pick<
-  Engine,
-  | "createContainer"
-  | "startContainer"
-  | "waitContainer"
-  | "killContainer"
-  | "unpauseContainer"
-  | "removeContainer"
-  | "waitRemoved"
-  | "inspectContainer"
-  | "inspectCreated"
-  | "writtenBytes"
-  | "listContainers"
-  | "attachContainer"
-  | "openExec"
->;
-
-export function containerCalls({ call }: Client): ContainerCalls {
+export function containerCalls({ call, product }: Client) {
   return {
-    async createContainer(body, { name, signal } = {}) {
+    async createContainer(body, { name } = {}) {
       const query = name === undefined ? {} : { name };
-      const reply = await call(
-        `create a container from ${body.Image}`,
-        (api, limit) => api.json({ method: "POST", path: "/containers/create", query, body }, limit),
-        { signal },
+      const reply = await call(`create a container from ${body.Image}`, (api, limit) =>
+        api.json({ method: "POST", path: "/containers/create", query, body }, limit),
       );
       return read(created, reply).Id;
     },
@@ -152,16 +134,37 @@ export function containerCalls({ call }: Client): ContainerCalls {
             id: read(created, reply).Id,
             stream,
             inspect: () =>
-              call("ask how the command ended", async (again, signal) =>
-                asExecState(
-                  read(execState, await again.json({ method: "GET", path: `${exec}/json` }, signal)),
-                ),
-              ),
+              call("ask how the command ended", async (again, signal) => {
+                const state = await again.json({ method: "GET", path: `${exec}/json` }, signal);
+                const { Running, ExitCode } = read(execState, state);
+                return { running: Running, exitCode: ExitCode ?? null };
+              }),
           };
         }),
       );
     },
-  };
+    async containerEvents(id, { signal } = {}) {
+      const reply = await call(
+        "ask what happened to the container",
+        async (api, limit) => {
+          const filters = JSON.stringify({ type: ["container"], container: [id] });
+          const query = { since: "1", filters, ...(product === "podman" ? wholeLog : untilNow()) };
+          return await text(await api.stream({ method: "GET", path: "/events", query }, limit));
+        },
+        { signal, limitMs: 10_000 },
+      );
+      const lines = reply.split("\n").filter((line) => line.trim() !== "");
+      return lines.map((line) => {
+        const { Action, Actor, timeNano } = read(event, JSON.parse(line));
+        const exitCode = /^\d{1,3}$/.exec(Actor?.Attributes?.exitCode ?? "");
+        return {
+          action: Action,
+          atMs: (timeNano ?? 0) / 1e6,
+          exitCode: exitCode === null ? null : Number(exitCode[0]),
+        };
+      });
+    },
+  } satisfies Partial<Engine>;
 }
 
 export function pathOf(id: string): string {
@@ -185,10 +188,6 @@ const removed = nullable(object({ Error: nullish(object({ Message: nullish(strin
 const created = object({ Id: string });
 
 const execState = object({ Running: boolean, ExitCode: nullish(number) });
-
-function asExecState({ Running, ExitCode }: Shaped<typeof execState>) {
-  return { running: Running, exitCode: ExitCode ?? null };
-}
 
 const inspected = object({
   Id: string,
@@ -261,3 +260,57 @@ async function goneIfStopped<T>(start: () => Promise<T>): Promise<T> {
     });
   }
 }
+
+const strings = nullish(array(string));
+
+/** The settings of a container that an image can influence. */
+const createdReply = object({
+  Image: string,
+  Config: object({
+    Entrypoint: strings,
+    Cmd: strings,
+    User: nullish(string),
+    WorkingDir: nullish(string),
+    Env: strings,
+    Labels: nullish(record(string)),
+    StopSignal: nullish(string),
+    Healthcheck: nullish(object({ Test: strings })),
+  }),
+});
+
+function parseCreated(reply: unknown): CreatedContainer {
+  const { Image, Config } = read(createdReply, reply);
+  return {
+    imageId: Image,
+    entrypoint: Config.Entrypoint ?? [],
+    cmd: Config.Cmd ?? [],
+    user: Config.User ?? "",
+    workingDir: Config.WorkingDir ?? "",
+    env: Config.Env ?? [],
+    labels: Config.Labels ?? {},
+    stopSignal: signalName(Config.StopSignal ?? ""),
+    healthcheck: Config.Healthcheck?.Test ?? [],
+  };
+}
+
+/** Podman answers with the number. */
+function signalName(signal: string): string {
+  return Object.entries(constants.signals).find(([, number]) => String(number) === signal)?.[0] ?? signal;
+}
+
+const event = object({
+  Action: string,
+  Actor: nullish(object({ Attributes: nullish(record(string)) })),
+  timeNano: nullish(number),
+});
+
+/** Covers what the clocks of this machine and the engine's differ by. */
+const AHEAD_MS = 250;
+
+/** Asked for events until a certain time, Docker ends its answer then. Otherwise it would go on, and wait for new events. */
+function untilNow() {
+  return { until: ((Date.now() + AHEAD_MS) / 1000).toFixed(3) };
+}
+
+/** Podman ends its answer after the last event of its log. With a time to end at, it would stop then even in the middle of the log. */
+const wholeLog = { stream: false };

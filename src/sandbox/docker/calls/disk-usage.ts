@@ -13,14 +13,14 @@ import type { Client } from "../client.js";
 import type { DiskUsage, Engine } from "../engine-types.js";
 
 /** The engine adds up the files of all volumes for it: on a large machine that takes seconds. */
-export function diskUsageCalls({ call }: Client): Pick<Engine, "diskUsage"> {
+export function diskUsageCalls({ call }: Client) {
   return {
     async diskUsage() {
       return await call("ask the container engine what is on its disk", async (api, limit) =>
         asUsage(read(usage, await api.json({ method: "GET", path: "/system/df" }, limit))),
       );
     },
-  };
+  } satisfies Partial<Engine>;
 }
 
 const labels = nullish(record(string));

@@ -11,29 +11,16 @@ import {
   type Shaped,
   string,
 } from "../../../lib/json/json-shape.js";
-import type { BuildOptions } from "../build-options.js";
 import { type Client, nullIfMissing, uploading } from "../client.js";
 import { errnoIn, streamedFailure } from "../engine-failure.js";
-import type { Engine, ImageSummary } from "../engine-types.js";
+import type { BuildOptions, Engine, ImageSummary } from "../engine-types.js";
 import { checkImageName } from "./image-name.js";
 import { progressLines } from "./progress-lines.js";
-
-type ImageCalls = Pick<
-  Engine,
-  | "inspectImage"
-  | "listImages"
-  | "imageHistory"
-  | "buildImage"
-  | "importImage"
-  | "pullImage"
-  | "tagImage"
-  | "removeImage"
->;
 
 /** The number of lines of a build's log that its error shows. */
 const shownLogLines = 20;
 
-export function imageCalls({ call }: Client): ImageCalls {
+export function imageCalls({ call }: Client) {
   async function inspectImage(ref: string): Promise<ImageSummary | null> {
     return await call(`inspect the image ${ref}`, async (api, limit) => {
       const reply = await nullIfMissing(api.json({ method: "GET", path: `${pathOf(ref)}/json` }, limit));
@@ -117,7 +104,7 @@ export function imageCalls({ call }: Client): ImageCalls {
         nullIfMissing(api.json({ method: "DELETE", path: pathOf(ref) }, limit)),
       );
     },
-  };
+  } satisfies Partial<Engine>;
 }
 
 /** Slashes stay unencoded in the path; the check refuses everything else that would change its meaning. */

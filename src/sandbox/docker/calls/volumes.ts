@@ -2,9 +2,7 @@ import { array, nullish, object, read, record, type Shaped, string } from "../..
 import { type Client, nullIfMissing } from "../client.js";
 import type { Engine, VolumeSummary } from "../engine-types.js";
 
-type VolumeCalls = Pick<Engine, "createVolume" | "inspectVolume" | "listVolumes" | "removeVolume">;
-
-export function volumeCalls({ call }: Client): VolumeCalls {
+export function volumeCalls({ call }: Client) {
   return {
     async createVolume(name, labels, options = {}) {
       const body = { Name: name, Driver: "local", Labels: labels, DriverOpts: options };
@@ -36,7 +34,7 @@ export function volumeCalls({ call }: Client): VolumeCalls {
         nullIfMissing(api.json({ method: "DELETE", path: pathOf(name) }, limit)),
       );
     },
-  };
+  } satisfies Partial<Engine>;
 }
 
 function pathOf(name: string): string {

@@ -1,5 +1,4 @@
-import type { Engine } from "../engine-types.js";
-import type { PodmanMount, PodmanVolume } from "./podman-mounts.js";
+import type { Engine, Mount } from "../engine-types.js";
 
 /** The label of a volume in memory. Its value is where the volume is mounted. */
 export const memoryLabel = "brig.memory";
@@ -41,7 +40,7 @@ export function planMemory(tmpfs: Readonly<Record<string, string>>, name: string
       .map(({ path, options }, index) => ({
         Name: `${name}${SUFFIX}${index}`,
         Dest: path,
-        Options: mountFlags(options),
+        Options: [...options.filter((option) => !option.includes("=")), "nocopy"],
         driver: { type: "tmpfs", device: "tmpfs", o: volumeOptions(options) },
       })),
   };
@@ -84,11 +83,21 @@ function inBlocks(option: string): string {
   return `nr_blocks=${Math.ceil(bytes / pageBytes)}`;
 }
 
-function mountFlags(options: readonly string[]): string[] {
-  return [...options.filter((option) => !option.includes("=")), "nocopy"];
-}
-
 /** The options end with `notmpcopyup`: otherwise Podman would copy the files that the image has at the path. */
 function readOnlyOptions(options: readonly string[]): string[] {
   return [...options.filter((option) => !/^(?:nr_inodes|uid|gid)=/.test(option)), "notmpcopyup"];
+}
+
+/** A mount in the form that the OCI runtime receives. */
+export interface PodmanMount {
+  destination: string;
+  type: Mount["Type"] | "devpts" | "mqueue";
+  source: string;
+  options: string[];
+}
+
+export interface PodmanVolume {
+  Name: string;
+  Dest: string;
+  Options: string[];
 }

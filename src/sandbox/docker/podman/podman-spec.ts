@@ -1,8 +1,7 @@
 import { constants } from "node:os";
 import { BrigError } from "../../../errors.js";
 import type { ContainerBody, Mount } from "../engine-types.js";
-import type { PodmanMemory } from "./memory-volumes.js";
-import type { PodmanMount, PodmanVolume } from "./podman-mounts.js";
+import type { PodmanMemory, PodmanMount, PodmanVolume } from "./memory-volumes.js";
 
 /**
  * The fields of Podman's own request for a container that brig uses, under Podman's own names. In Docker's form of the request, nothing

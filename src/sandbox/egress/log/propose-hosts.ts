@@ -46,7 +46,7 @@ export function proposeHosts(all: readonly EgressEntry[]): Proposal {
   }
   const groups = new Map<string, string[]>();
   for (const host of reached.keys()) {
-    const preset = presetFor(host) ?? host;
+    const preset = Object.keys(HOST_PRESETS).find((one) => coversHost(one, host)) ?? host;
     groups.set(preset, [...(groups.get(preset) ?? []), host]);
   }
   const proposed = [...groups].map(([entry, hosts]) => describeUse(entry, hosts, reached));
@@ -68,10 +68,6 @@ function patternFor({ host, port }: EgressEntry): string | null {
   const target = parseTarget(host);
   if (target === null) return null;
   return describeEndpoint({ target, port });
-}
-
-function presetFor(host: string): string | undefined {
-  return Object.keys(HOST_PRESETS).find((preset) => coversHost(preset, host));
 }
 
 function addUse(reached: Map<string, Use>, host: string, { callId, program }: EgressEntry): void {

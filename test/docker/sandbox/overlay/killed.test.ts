@@ -13,7 +13,7 @@ import { undoKilledApplies } from "../../../../src/sandbox/changes/sandbox-chang
 import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { openSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import { treeLabel } from "../../../../src/sandbox/overlay/tree-volumes.js";
-import { readRecords, reclaimPlaceholders } from "../../../../src/sandbox/sandbox-records.js";
+import { reclaimPlaceholders, recordedNow } from "../../../../src/sandbox/sandbox-records.js";
 import { resolveSettings } from "../../../../src/sandbox/settings/resolve-settings.js";
 import { removeUnfinishedSnapshots } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { sweep } from "../../../../src/sandbox/sweep.js";
@@ -71,7 +71,7 @@ interface Run {
  */
 async function collectGarbage(engine: Engine, home: string): Promise<void> {
   const processes = await readHostProcesses(hostname());
-  const records = await readRecords(home);
+  const records = recordedNow(home);
   await sweep(engine, { now: new Date(), processes, records, sessionVolumeLabels: [treeLabel] });
   await reclaimPlaceholders(engine, { brigHome: home, processes });
   const environment = readEnvironment({ ...process.env, BRIG_HOME: home });

@@ -11,7 +11,7 @@ import { readHostProcesses } from "../../../../src/lib/owner.js";
 import type { Engine } from "../../../../src/sandbox/docker/engine-types.js";
 import { treeLabel } from "../../../../src/sandbox/overlay/tree-volumes.js";
 import { openedSandboxOf } from "../../../../src/sandbox/sandbox.js";
-import { readRecords } from "../../../../src/sandbox/sandbox-records.js";
+import { recordedNow } from "../../../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../../../src/sandbox/sweep.js";
 import { testEngine } from "../../../support/engine.js";
 import { isPodman } from "../../../support/runtime-differences.js";
@@ -79,7 +79,7 @@ it("of a killed process is what brig gc removes, but not that of a living one", 
   const options = {
     now: new Date(),
     processes: await readHostProcesses(hostname()),
-    records: await readRecords(home as string),
+    records: recordedNow(home as string),
     sessionVolumeLabels: [treeLabel],
   };
   const own = async (dryRun: boolean) => {

@@ -261,15 +261,6 @@ describe("a scan of a tree", () => {
     expect(lines).toEqual(["added .gitx (file)", "added sub/y (file)"]);
   });
 
-  it("counts what was in a directory that is deleted", async () => {
-    await using tree = await openOverlayTree({ base: "mkdir -p d/e; touch d/{1..10} d/e/{1..5} f" });
-    await tree.agent.shell("rm -r /repo/d /repo/f");
-    const below = (changes: Awaited<ReturnType<typeof tree.scan>>["changes"]) =>
-      changes.map((one) => one.change === "deleted" && one.entriesBelow);
-    expect(below((await tree.scan({ countBelow: true })).changes)).toEqual([16, null]);
-    expect(below((await tree.scan()).changes)).toEqual([null, null]);
-  });
-
   it("reports only what has changed since the last one, and proves that the rest is as it was", async () => {
     await using tree = await openOverlayTree({
       base: "mkdir d; echo 1 > d/a; echo 1 > d/b; echo 1 > touched",

@@ -77,7 +77,8 @@ describe("a commit into a tree", () => {
     expect(tree.done()).toEqual(["mkdir /merged/STAGE", "recover /merged"]);
     const other = await playedTree();
     const signal = AbortSignal.abort(new Error("stop"));
-    await expect(commitInto(other, { records: [put("a", 0)], contents: [], signal })).rejects.toThrow("stop");
+    const change = { records: [put("a", 0)], contents: [] };
+    await expect(commitInto(other, change, signal)).rejects.toThrow("stop");
     expect(other.done()).toEqual(["recover /merged"]);
   });
 

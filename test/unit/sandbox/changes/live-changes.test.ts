@@ -215,7 +215,7 @@ describe("the files of a tree", () => {
 function deletedLink(): SeenChange {
   const before = { ...presentState({ type: "symlink" }), dev: 0n };
   return {
-    ...{ path: Buffer.alloc(0), change: "deleted", now: null, before, entriesBelow: null },
+    ...{ path: Buffer.alloc(0), change: "deleted", now: null, before },
     base: { state: before, unchangedNs: 0n },
   };
 }

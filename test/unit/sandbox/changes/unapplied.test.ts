@@ -16,7 +16,7 @@ function changeOf(path: string, types: { before?: FileType; now?: FileType }): S
   const now = types.now === undefined ? null : stateOf(types.now);
   const change = before === null ? "added" : now === null ? "deleted" : "modified";
   const base = { state: before, unchangedNs: 0n };
-  return { path: Buffer.from(path), change, before, now, entriesBelow: null, base } as SeenChange;
+  return { path: Buffer.from(path), change, before, now, base } as SeenChange;
 }
 
 const reason = (path: string, types: { before?: FileType; now?: FileType }) =>

@@ -36,7 +36,7 @@ export async function playedPoints(): Promise<PlayedPoints> {
     scanned += 100n;
     const [reported, left]: [Buffer[], TreeChange[]] = [[], []];
     for (const record of current) {
-      const [change] = new ChangeParser({ countsBelow: false }).push(record);
+      const [change] = new ChangeParser().push(record);
       if (change === undefined) continue;
       if (change.now !== null && change.now.changedNs < offset) left.push(change);
       else if (change.now === null && offset > 0n && known.has(change.path.toString("latin1")))

@@ -20,7 +20,7 @@ const modify = (path: string) =>
   }) as ManifestEntry;
 const remove = (path: string) =>
   ({
-    change: { path: bytes(path), change: "deleted", now: null, before: baseState(), entriesBelow: null },
+    change: { path: bytes(path), change: "deleted", now: null, before: baseState() },
     sha256: null,
     base,
   }) as ManifestEntry;

@@ -116,7 +116,7 @@ describe("the state that a snapshot was restored to", () => {
       "a removal where nothing was",
       {},
       {},
-      [{ change: { change: "deleted", now: null, before: { ino: 9n }, entriesBelow: null }, sha256: null }],
+      [{ change: { change: "deleted", now: null, before: { ino: 9n } }, sha256: null }],
     ],
     ["nothing where nothing was and is", {}, { change: "added", before: null } as never, []],
     [

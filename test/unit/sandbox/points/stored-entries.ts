@@ -29,7 +29,7 @@ export const entryOf = (
   ({
     change:
       now === null
-        ? { path: bytes(path), change: "deleted", now, before: baseState(), entriesBelow: null }
+        ? { path: bytes(path), change: "deleted", now, before: baseState() }
         : { path: bytes(path), change: "added", now, before: null },
     ...{ sha256: null, base: hostBase, baseSha256: null, ...given },
   }) as ManifestEntry;

@@ -15,7 +15,7 @@ const entryOf = (path: string, now: PresentState | null, sha256: string | null =
   ({
     change:
       now === null
-        ? { path: bytes(path), change: "deleted", now, before: baseState(), entriesBelow: null }
+        ? { path: bytes(path), change: "deleted", now, before: baseState() }
         : { path: bytes(path), change: "added", now, before: null },
     ...{ sha256, base, baseSha256: null },
   }) as ManifestEntry;

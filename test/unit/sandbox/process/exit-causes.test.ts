@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isBrigError } from "../../../../src/errors.js";
-import { parseCauses } from "../../../../src/sandbox/process/exit-causes.js";
+import { parseCauses } from "../../../../src/sandbox/process/exit-record.js";
 
 interface CauseFields {
   kind: number;

@@ -50,7 +50,6 @@ const entries: ManifestEntry[] = [
       change: "deleted",
       now: null,
       before,
-      entriesBelow: null,
     },
     sha256: null,
     base: { state: "unknown", unchangedNs: 6n },

@@ -14,7 +14,7 @@ const [a, b] = ["a", "b"].map((path) => changeRecord({ change: 1, path, now: { t
   Buffer,
   Buffer,
 ];
-const directory = changeRecord({ change: 3, path: "c", before: { type: 2 }, below: 5n });
+const directory = changeRecord({ change: 3, path: "c", before: { type: 2 } });
 
 async function scan(answer: PlayedAnswer, request: Partial<ScanRequest> = {}) {
   const played = await playedFiles(() => answer);
@@ -41,8 +41,6 @@ describe("a scan", () => {
       ...{ path: Buffer.from([0x2f, 0xfe]), flags: 2, offset: 77n },
       second: Buffer.concat([Buffer.from("/base\0/upper\0x/y\0"), Buffer.from([0xff, 0])]),
     });
-    expect((await scan({ result: scanResult() }, { countBelow: true })).sent?.flags).toBe(1);
-    expect((await scan({ result: scanResult() }, { countBelow: true, listSame: true })).sent?.flags).toBe(3);
   });
 
   it.each(["", "..", "/x", "a//b", Buffer.from("a\0")])("does not leave out %j", async (path) => {
@@ -63,12 +61,6 @@ describe("a scan", () => {
     const scanned = await scan({ output, result }, { onChanges });
     expect(calls).toEqual([["a"], ["b"], ["c"]]);
     expect(scanned.result).toEqual({ startedNs: -3n, leftOut: { count: 4, sha256 }, notEntered: 5 });
-  });
-
-  it("counts what was in a deleted directory only if that was asked for", async () => {
-    const answer = { output: [directory], result: scanResult({ count: 1 }) };
-    expect((await scan(answer)).changes).toMatchObject([{ entriesBelow: null }]);
-    expect((await scan(answer, { countBelow: true })).changes).toMatchObject([{ entriesBelow: 5 }]);
   });
 
   it("delivers changes one after the other, and ends after everything was taken", async () => {

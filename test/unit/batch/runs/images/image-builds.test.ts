@@ -6,8 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { BuiltImage } from "../../../../../src/batch/runs/images/build-plan.js";
 import { openTaskImages } from "../../../../../src/batch/runs/images/open-task-images.js";
 import { BrigError } from "../../../../../src/errors.js";
-import type { BuildOptions } from "../../../../../src/sandbox/docker/build-options.js";
-import type { Engine, ImageSummary } from "../../../../../src/sandbox/docker/engine-types.js";
+import type { BuildOptions, Engine, ImageSummary } from "../../../../../src/sandbox/docker/engine-types.js";
 import { homeId } from "../../../../../src/sandbox/images/toolbox-volume.js";
 
 let directory: string;

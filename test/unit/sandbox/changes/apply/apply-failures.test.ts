@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../../src/errors.js";
-import { undoApply } from "../../../../../src/sandbox/changes/apply.js";
-import { undoLeftApplies } from "../../../../../src/sandbox/changes/apply-records.js";
+import { undoInNew, undoLeftApplies } from "../../../../../src/sandbox/changes/apply-records.js";
 import { FrameType } from "../../../../../src/sandbox/channel/protocol.js";
 import type { PlayedRequest } from "../../channel/played-files.js";
 import { added, type PlayedTree, playedTree } from "../../overlay/played-tree.js";
@@ -133,10 +132,11 @@ describe("an apply that was cut off", () => {
   it("is undone in a container of its own, which is closed", async () => {
     const tree = await playedTree();
     const stage = { name: ".brig-stage-1", key: Buffer.alloc(32) };
-    await undoApply(tree, stage);
+    const left = [{ stage, forget: () => undefined }];
+    await undoInNew(tree, left);
     expect(tree.done()).toEqual(["recover /base"]);
     tree.answer = () => ({ errno: 5 });
-    await expect(undoApply(tree, stage)).rejects.toMatchObject({ errno: "EIO" });
+    await expect(undoInNew(tree, left)).rejects.toMatchObject({ errno: "EIO" });
     expect(tree.appliers).toEqual({ opened: 2, closed: 2 });
     expect(tree.files.runner.frames.every(({ type }) => type !== FrameType.kill)).toBe(true);
   });

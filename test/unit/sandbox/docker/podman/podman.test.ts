@@ -2,8 +2,8 @@ import { readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { ContainerBody } from "../../../../../src/sandbox/docker/engine-types.js";
 import { planMemory } from "../../../../../src/sandbox/docker/podman/memory-volumes.js";
+import { withSeccompFile } from "../../../../../src/sandbox/docker/podman/podman-containers.js";
 import { asPodmanSpec, type PodmanSpec } from "../../../../../src/sandbox/docker/podman/podman-spec.js";
-import { withSeccompFile } from "../../../../../src/sandbox/docker/podman/seccomp-file.js";
 
 const limits = { Memory: 4096, MemorySwap: 8192, NanoCpus: 1_500_000_000, PidsLimit: 7 };
 
