@@ -38,14 +38,14 @@ const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|terminal)|steps|time\/any-signal|utf8)|command\/(?:error-text|render)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/process-warnings|exit-status|host|program|run-in-process|trace))\.ts$/,
     priority: 8,
   },
   { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:container\/(?:limit|variable)-options|display\/receipt-text|egress\/secret-option|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
+    test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|command\/(?:flags\/(?:limit-options|option-values|sandbox-flags|secret-option|variable-options)|open-sandbox|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|receipt-text|streams|terminal-session))\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-const parts = ["sandbox", "tools", "agent", "batch", "services"];
+const parts = ["sandbox", "tools", "agent", "batch", "command", "services"];
 
 /** A statement that takes names from a door: its keyword, whether it takes types only, the names, and the door. */
 const STATIC = /\b(import|export)( type)? \{([^{}]*)\} from "(\.[^"]*\/index\.js)";/g;

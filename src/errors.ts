@@ -121,6 +121,11 @@ export class BrigError extends Error {
   }
 }
 
+/** The error for something that cannot be done in the way in which it was asked for. */
+export function invalidUsage(message: string, hint?: string): BrigError {
+  return new BrigError(message, { code: "usage.invalid", hint });
+}
+
 /** Whether it is a BrigError, and with this code if one is given. */
 export function isBrigError(error: unknown, code?: ErrorCode): error is BrigError {
   return error instanceof BrigError && (code === undefined || error.code === code);

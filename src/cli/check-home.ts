@@ -1,7 +1,7 @@
 import { type Stats, statSync } from "node:fs";
+import type { CliContext } from "../command/index.js";
 import { BrigError } from "../errors.js";
 import type { Environment } from "../lib/env.js";
-import type { CliContext } from "./context.js";
 
 /** Why the environment cannot be read, such as a HOME that is a relative path; null if it can. */
 export function environmentProblem(context: Pick<CliContext, "environment">): unknown {

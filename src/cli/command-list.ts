@@ -1,4 +1,4 @@
-import type { DefineCommand } from "./context.js";
+import type { DefineCommand } from "../command/index.js";
 
 export interface CommandEntry {
   name: string;
@@ -57,7 +57,7 @@ export const commands: CommandEntry[] = [
   {
     name: "wrap",
     summary: "run another agent's program, such as codex, in a sandbox",
-    load: async () => (await import("./wrap/wrap-command.js")).defineWrap,
+    load: async () => (await import("../services/index.js")).defineWrap,
     passesExitCodeOn: true,
   },
   {
@@ -123,22 +123,25 @@ export const commands: CommandEntry[] = [
   {
     name: "exec-server",
     summary: "run the commands of an unchanged Codex in sandboxes",
-    load: async () => (await import("./commands/exec-server.js")).defineExecServer,
+    load: async () => (await import("../services/index.js")).defineExecServer,
   },
   {
     name: "mcp-server",
     summary: "serve the agent, or with --tools its sandboxed tools, to MCP clients",
-    load: async () => (await import("./commands/mcp-server.js")).defineMcpServer,
+    load: async () => (await import("../services/index.js")).defineMcpServer,
   },
   {
     name: "serve",
     summary: "serve sandboxes and whole episodes over HTTP",
-    load: async () => (await import("./serve/serve-command.js")).defineServe,
+    load: async () => (await import("../services/index.js")).defineServe,
   },
   {
     name: "acp",
     summary: "be the agent of an editor, by the Agent Client Protocol",
-    load: async () => (await import("./acp/acp-command.js")).defineAcp,
+    load: async () => {
+      const { defineAcp } = await import("../services/index.js");
+      return defineAcp(async () => (await import("./conversation/terminal-parts.js")).terminalParts);
+    },
   },
   {
     name: "view",

@@ -1,11 +1,11 @@
 import { createReadStream, fstatSync } from "node:fs";
 import { constants } from "node:os";
+import type { CliContext, InputStream, Interruption } from "../command/index.js";
 import { BrigError } from "../errors.js";
 import { currentDirectory } from "../lib/current-directory.js";
 import { type Environment, readEnvironment } from "../lib/env.js";
 import { closeGoneTerminals } from "../lib/terminal/closed-terminals.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
-import type { CliContext, InputStream, Interruption } from "./context.js";
 
 export type HostProcess = Pick<
   NodeJS.Process,

@@ -1,14 +1,13 @@
 import { Command, CommanderError } from "commander";
+import type { CliContext } from "../command/index.js";
+import { describeError, errorAsEvent, errorAsJson, say, write, writeJson } from "../command/index.js";
 import { jsonText } from "../lib/json/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
 import { checkHome, environmentProblem } from "./check-home.js";
 import type { CommandEntry } from "./command-list.js";
-import type { CliContext } from "./context.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
-import { describeError, errorAsEvent, errorAsJson } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
-import { say, write, writeJson } from "./render.js";
 import { hintForCommand } from "./usage/familiar-commands.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
@@ -108,7 +107,7 @@ function defineProgram({
 /** Loaded only where there are such files. */
 async function withEnvFiles(command: Command, context: CliContext): Promise<void> {
   if (command.opts().envFile === undefined) return;
-  const { readEnvFiles } = await import("./container/variable-options.js");
+  const { readEnvFiles } = await import("../command/index.js");
   await readEnvFiles(command, context);
 }
 

@@ -1,10 +1,9 @@
-import { step } from "../lib/steps.js";
+import type { Interruption } from "../command/index.js";
+import { describeError, flush, say, write } from "../command/index.js";
+import { onStep, step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import type { Interruption } from "./context.js";
-import { describeError } from "./display/error-text.js";
+import { environmentProblem } from "./check-home.js";
 import type { Host } from "./host.js";
-import { flush, say } from "./render.js";
-import { openTrace } from "./trace.js";
 
 /** Runs a program and waits until all its output is written. Resolves to the exit status of the process. */
 export async function runInProcess(host: Host, run: () => Promise<number | null>): Promise<number> {
@@ -29,4 +28,19 @@ async function flushUntilInterrupted(host: Host): Promise<Interruption | null> {
   if (host.interruption() !== null) return null;
   await beforeAbort(flush(host.stdout), host.signal).catch(() => undefined);
   return host.interruption();
+}
+
+/** With `BRIG_TRACE=1`, prints on stderr at the end how many milliseconds each step of this process took. */
+function openTrace(host: Pick<Host, "environment" | "stderr">): { print(): Promise<void> } {
+  const { BRIG_TRACE: wanted = "0" } = environmentProblem(host) === null ? host.environment.variables : {};
+  if (wanted === "0") return { print: async () => undefined };
+  const lines: string[] = [];
+  let before = 0;
+  onStep(({ name, atMs }) => {
+    lines.push(
+      `brig: ${atMs.toFixed(1).padStart(8)} ms ${`+${(atMs - before).toFixed(1)}`.padStart(8)}  ${name}\n`,
+    );
+    before = atMs;
+  });
+  return { print: async () => await write(host.stderr, lines.join("")) };
 }

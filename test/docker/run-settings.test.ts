@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { AgentSandbox } from "../../src/agent/agent-sandbox.js";
 import { type PreparedSession, prepareSession } from "../../src/agent/open/prepare-session.js";
-import { agentSettings, sessionHost } from "../../src/cli/setup/agent-settings.js";
+import { agentSettings, sessionHost } from "../../src/command/flags/agent-settings.js";
 import { readEnvironment } from "../../src/lib/env.js";
 import { policyDirectory } from "../../src/sandbox/policy/policy-directory.js";
 import { Sandbox } from "../../src/sandbox/sandbox.js";

@@ -87,7 +87,7 @@ it.each([
   const { sources } = await codeLoadedBy(args);
   expect(sources.join("\n")).toMatch(/src\/cli\//);
   const others =
-    /src\/(?:services\/|agent\/mcp\/|batch\/(?:queue\/|runs\/(?!images\/)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services\/(?!.*-command\.ts)|agent\/mcp\/|batch\/(?:queue\/|runs\/(?!images\/)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import type { CliContext, Interruption } from "../../src/cli/context.js";
+import type { CliContext, Interruption } from "../../src/command/context.js";
 import { readEnvironment } from "../../src/lib/env.js";
 
 export interface TestContext extends CliContext {

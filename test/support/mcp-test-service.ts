@@ -1,8 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { PassThrough } from "node:stream";
 import { fromJsonSchema, McpServer } from "@modelcontextprotocol/server";
-import { defaultHttpLimits, type HttpLimits } from "../../src/services/mcp-server/http-limits.js";
-import { serveMcpHttp } from "../../src/services/mcp-server/serve-http.js";
+import { type HttpService, serveMcpHttp } from "../../src/services/mcp-server/serve-http.js";
 import { serveMcpStdio } from "../../src/services/mcp-server/serve-stdio.js";
 import type { OpenClient } from "../../src/services/mcp-server/served-client.js";
 
@@ -82,7 +81,7 @@ export function openStdioService(service = new TestService()) {
 }
 
 /** A service over HTTP on loopback. */
-export async function openHttpService(limits: Partial<HttpLimits> = {}) {
+export async function openHttpService(limits: HttpService["limits"] = {}) {
   const service = new TestService();
   const stop = new AbortController();
   const token = "0123456789abcdef0123456789abcdef";
@@ -95,7 +94,7 @@ export async function openHttpService(limits: Partial<HttpLimits> = {}) {
       openClient: service.openClient,
       signal: stop.signal,
       onListening: resolve,
-      limits: { ...defaultHttpLimits, ...limits },
+      limits,
     });
     ended.catch(reject);
   });

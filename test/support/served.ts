@@ -10,7 +10,7 @@ import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { createPool } from "../../src/sandbox/pool.js";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { MemoryBudget } from "../../src/services/serve/http/memory-budget.js";
-import { type HttpLimits, serveHttp } from "../../src/services/serve/http/serve-http.js";
+import { type HttpService, serveHttp } from "../../src/services/serve/http/serve-http.js";
 import { openService, type ServiceOptions } from "../../src/services/serve/service-calls.js";
 import { testEngine } from "./engine.js";
 import { testRuntime } from "./runtime-differences.js";
@@ -35,7 +35,7 @@ export interface Served extends AsyncDisposable {
 export interface ServedOptions {
   tasks?: readonly Task[];
   limits?: Partial<ServiceOptions["limits"]>;
-  http?: Partial<HttpLimits>;
+  http?: HttpService["limits"];
   /** What requests, outputs and answers may take together. Default: 1 GiB. */
   bufferedBytes?: number;
   allowsNetwork?: boolean;

@@ -8,8 +8,9 @@ const source = fileURLToPath(new URL("../../src", import.meta.url));
 /** Which parts of src a part may import from, through their doors (`index.ts`). Everything may import from lib and from the files directly in src. */
 const parts: Record<string, readonly string[]> = {
   public: ["services", "batch", "agent", "tools", "sandbox"],
-  cli: ["services", "batch", "agent", "tools", "sandbox"],
-  services: ["batch", "agent", "tools", "sandbox"],
+  cli: ["services", "command", "batch", "agent", "tools", "sandbox"],
+  services: ["command", "batch", "agent", "tools", "sandbox"],
+  command: ["batch", "agent", "sandbox"],
   batch: ["agent", "sandbox"],
   agent: ["tools", "sandbox"],
   tools: ["sandbox"],
@@ -34,13 +35,14 @@ const rooms: Record<string, readonly string[]> = {
   "services/exec-server": [],
   "services/mcp-server": [],
   "services/serve": [],
+  "services/wrap": [],
 };
 
 /** Packages that only one room may import, or the rooms that are named. */
 const doors: Record<string, string> = {
   "tar-stream": "sandbox/docker",
   "openid-client": "agent/model",
-  commander: "cli",
+  commander: "cli and command and services",
   preact: "batch/report",
   ws: "services/exec-server",
   bullmq: "batch/queue",
@@ -185,9 +187,11 @@ describe("one door each", () => {
   });
 
   it("on the command line only the main file of each program touches the process", () => {
-    const users = filesOf("cli").filter(({ code }) =>
-      /\bprocess\s*[.[]|"node:process"|\bconsole\b/.test(code),
+    const commands = files.filter(
+      ({ path, folder }) =>
+        folder === "cli" || folder === "command" || /^services\/(?:wrap\/|.*-command\.ts$)/.test(path),
     );
+    const users = commands.filter(({ code }) => /\bprocess\s*[.[]|"node:process"|\bconsole\b/.test(code));
     expect(users.map(({ path }) => path)).toEqual(["cli/main.ts", "cli/codex/codex-main.ts"]);
   });
 });

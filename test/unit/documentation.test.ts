@@ -248,7 +248,7 @@ describe("the map of the code", () => {
     expect(files.size).toBeLessThanOrEqual(20);
   });
 
-  it.each(["cli", "services", "batch", "agent", "tools", "sandbox"])(
+  it.each(["cli", "services", "command", "batch", "agent", "tools", "sandbox"])(
     "is continued in the page of src/%s, which says in which files to begin",
     (part) => {
       const folder = join(root, "src", part);

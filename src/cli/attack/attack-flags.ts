@@ -1,8 +1,7 @@
-import { type Command, Option } from "commander";
-import { BrigError } from "../../errors.js";
+import type { Command } from "commander";
+import { addLimitOptions, collect, type LimitFlags } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { SANDBOX_MODES } from "../../sandbox/index.js";
-import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
-import { collect } from "../setup/option-values.js";
 
 /** The flags of `brig doctor` that only mean something with `--attack`. */
 export interface AttackFlags extends LimitFlags {
@@ -20,11 +19,10 @@ export interface AttackFlags extends LimitFlags {
 export function addAttackOptions(command: Command): Command {
   return addLimitOptions(command.optionsGroup("Attempts against a sandbox:"))
     .option("--attack", "start a sandbox, try in it what it must refuse, and report what it refused")
-    .addOption(
-      new Option(
-        "-s, --sandbox <mode>",
-        `the mode to attempt it in: ${SANDBOX_MODES.join(", ")}; may be repeated (default: workspace-write)`,
-      ).argParser(collect),
+    .option(
+      "-s, --sandbox <mode>",
+      `the mode to attempt it in: ${SANDBOX_MODES.join(", ")}; may be repeated (default: workspace-write)`,
+      collect,
     )
     .option("--policy <file>", "a policy file instead of a mode")
     .option("--network <setting>", "none, full or allowlist:HOST,…, if the policy permits it")
@@ -55,8 +53,5 @@ export function refuseWithoutAttack(flags: AttackFlags): void {
     .map(([, flag]) => flag);
   if (!flags.control) given.push("--no-control");
   if (given.length === 0) return;
-  throw new BrigError(`${given.join(" and ")} can only be used with --attack`, {
-    code: "usage.invalid",
-    hint: "add --attack",
-  });
+  throw invalidUsage(`${given.join(" and ")} can only be used with --attack`, "add --attack");
 }

@@ -1,4 +1,6 @@
 import { resolve } from "node:path";
+import type { CliContext } from "../../command/index.js";
+import { flaggedSettings, say, usesColour, write, writeJson } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { writeDurably } from "../../lib/files/durable-file.js";
@@ -6,10 +8,7 @@ import { createProgress } from "../../lib/terminal/progress.js";
 import type { AttackedPolicy, SandboxSettings, Verdict } from "../../sandbox/index.js";
 import { attack, connectEngine, resolveSettings } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
-import type { CliContext } from "../context.js";
 import { ownFailure } from "../exit-status.js";
-import { say, usesColour, write, writeJson } from "../render.js";
-import { flaggedSettings } from "../setup/sandbox-flags.js";
 import type { AttackFlags } from "./attack-flags.js";
 import { attackPage } from "./attack-page.js";
 import { attackText, countOf } from "./attack-text.js";

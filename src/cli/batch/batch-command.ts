@@ -1,14 +1,10 @@
 import type { Command } from "commander";
-import type { CliContext } from "../context.js";
+import type { CliContext } from "../../command/index.js";
 import { defineAudit } from "./audit/audit-command.js";
 import { addBatchOptions, type BatchFlags } from "./batch-flags.js";
-import { defineDiffRuns } from "./compare/diff-command.js";
-import { defineMerge } from "./compare/merge-command.js";
-import { defineRegrade } from "./compare/regrade-command.js";
-import { defineInit } from "./init-command.js";
-import { defineLint } from "./lint-command.js";
-import { defineSeal } from "./seal/seal-command.js";
-import { defineVerify } from "./seal/verify-command.js";
+import { defineDiffRuns, defineMerge, defineRegrade } from "./compare/compare-commands.js";
+import { defineSeal, defineVerify } from "./seal/seal-commands.js";
+import { defineInit, defineLint } from "./task-commands.js";
 
 export function defineBatch(command: Command, context: CliContext): void {
   addBatchOptions(command)

@@ -1,12 +1,18 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { DEFAULT_MODEL } from "../../agent/index.js";
 import type { RetryPolicy } from "../../batch/index.js";
 import { infrastructureClasses } from "../../batch/index.js";
+import {
+  addConfigOptions,
+  addLimitOptions,
+  type ConfigFlags,
+  collect,
+  durationArgument,
+  type LimitFlags,
+  sizeArgument,
+} from "../../command/index.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
-import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { addQueueOptions, type QueueFlags } from "../queue/queue-flags.js";
-import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
-import { collect, durationArgument, sizeArgument } from "../setup/option-values.js";
 
 const LONGEST_RUN_MS = 30 * 24 * 3_600_000;
 
@@ -56,24 +62,18 @@ export interface BatchFlags extends ConfigFlags, LimitFlags, Partial<QueueFlags>
 }
 
 export function addBatchOptions(command: Command): Command {
-  const option = (flags: string, text: string, parse: (text: string) => unknown) =>
-    new Option(flags, text).argParser(parse);
-  const repeated = (flags: string, text: string) =>
-    new Option(flags, `${text}; may be repeated`).argParser(collect);
   const duration = (atMostMs: number) => durationArgument({ atMostMs });
   return addQueueOptions(addLimitOptions(addConfigOptions(command), "what the task asks for"), queueTexts)
     .option(
       "-o, --output <dir>",
       "the folder of the run; a run that it contains goes on (default: brig-runs/TIME)",
     )
-    .addOption(
-      option(
-        "-n, --concurrency <number>",
-        "at most so many attempts at a time; fewer while the machine has no room (default: one for each processor)",
-        atLeastOne,
-      ),
+    .option(
+      "-n, --concurrency <number>",
+      "at most so many attempts at a time; fewer while the machine has no room (default: one for each processor)",
+      atLeastOne,
     )
-    .addOption(option("-k, --attempts <number>", "attempts at each task", atLeastOne).default(1))
+    .option("-k, --attempts <number>", "attempts at each task", atLeastOne, 1)
     .option(
       "--agent <agent>",
       "what works on the tasks: model, oracle, nop, cheat:ATTACK, scripted:FILE or command:COMMAND",
@@ -81,60 +81,55 @@ export function addBatchOptions(command: Command): Command {
     )
     .option("-m, --model <name>", `the model (default: the configuration's, else ${DEFAULT_MODEL})`)
     .option("--runtime <name>", "the OCI runtime of the containers (default: the engine's)")
-    .addOption(repeated("--task <pattern>", "run only tasks of this name, which may contain * and ?"))
-    .addOption(repeated("--exclude <pattern>", "leave out tasks of this name"))
-    .addOption(repeated("--tag <tag>", "run only tasks with this tag"))
-    .option("--skip-unusable", "leave out tasks that cannot be used, instead of running none")
-    .addOption(option("--sample <number>", "run so many of the tasks, chosen by the seed", atLeastOne))
-    .addOption(option("--seed <number>", "for --sample and --shuffle", wholeNumber).default(0))
-    .option("--shuffle", "start the attempts in an order that the seed decides")
-    .addOption(
-      option(
-        "--timeout <time>",
-        "time for the agent in place of the task's own: 90, 30s, 2m",
-        duration(MAX_TIMEOUT_MS),
-      ),
+    .option(
+      "--task <pattern>",
+      "run only tasks of this name, which may contain * and ?; may be repeated",
+      collect,
     )
-    .addOption(option("--timeout-multiplier <number>", "multiplies the times that tasks give", positive))
-    .addOption(
-      option(
-        "--timeout-extension <share>",
-        "extend a time limit by at most this share of it while others hold the processors (default: 0)",
-        notNegative,
-      ),
+    .option("--exclude <pattern>", "leave out tasks of this name; may be repeated", collect)
+    .option("--tag <tag>", "run only tasks with this tag; may be repeated", collect)
+    .option("--skip-unusable", "leave out tasks that cannot be used, instead of running none")
+    .option("--sample <number>", "run so many of the tasks, chosen by the seed", atLeastOne)
+    .option("--seed <number>", "for --sample and --shuffle", wholeNumber, 0)
+    .option("--shuffle", "start the attempts in an order that the seed decides")
+    .option(
+      "--timeout <time>",
+      "time for the agent in place of the task's own: 90, 30s, 2m",
+      duration(MAX_TIMEOUT_MS),
+    )
+    .option("--timeout-multiplier <number>", "multiplies the times that tasks give", positive)
+    .option(
+      "--timeout-extension <share>",
+      "extend a time limit by at most this share of it while others hold the processors (default: 0)",
+      notNegative,
     )
     .option(
       "--keep-services",
       "let what an agent left running go on while tests in its container run; such a program can write the reward",
     )
-    .addOption(option("--max-turns <number>", "requests to the model in an attempt", atLeastOne))
-    .addOption(option("--max-tokens <number>", "tokens in an attempt, input and output", atLeastOne))
-    .addOption(option("--max-cost <usd>", "cost of an attempt in US dollars", positive))
-    .addOption(
-      option("--max-total-cost <usd>", "start no more attempts once the run has cost so much", positive),
-    )
-    .addOption(option("--max-total-tokens <number>", "the same for tokens", atLeastOne))
-    .addOption(option("--max-time <time>", "the same for time", duration(LONGEST_RUN_MS)))
-    .addOption(
-      new Option(
-        "--retries <number>",
-        "further tries after failures of the infrastructure; CLASS=NUMBER for one class; may be repeated (default: 2, image-failed=1)",
-      ).argParser(retries),
+    .option("--max-turns <number>", "requests to the model in an attempt", atLeastOne)
+    .option("--max-tokens <number>", "tokens in an attempt, input and output", atLeastOne)
+    .option("--max-cost <usd>", "cost of an attempt in US dollars", positive)
+    .option("--max-total-cost <usd>", "start no more attempts once the run has cost so much", positive)
+    .option("--max-total-tokens <number>", "the same for tokens", atLeastOne)
+    .option("--max-time <time>", "the same for time", duration(LONGEST_RUN_MS))
+    .option(
+      "--retries <number>",
+      "further tries after failures of the infrastructure; CLASS=NUMBER for one class; may be repeated (default: 2, image-failed=1)",
+      retries,
     )
     .option("--fail-fast", "start no more attempts after the first that does not pass")
-    .addOption(option("--min-reward <number>", "exit with 1 if the mean reward is lower", finite))
+    .option("--min-reward <number>", "exit with 1 if the mean reward is lower", finite)
     .option("--retry-infrastructure", "run attempts again that the infrastructure has ended for good")
     .option("--score-unscored", "grade attempts again whose agent was done but that have no score")
     .option("--allow-changed", "run anew what other tasks or settings have given, and set that aside")
     .option("--offline", "pull nothing; fail at once if any image is missing, with the names of all")
     .option("--prebuild", "make all images ready before the first attempt")
     .option("--prebuild-only", "make all images ready, and run nothing")
-    .addOption(
-      option(
-        "--image-budget <size>",
-        "the disk space that images built for tasks may take, such as 50GB (default: images.budget of the configuration)",
-        sizeArgument,
-      ),
+    .option(
+      "--image-budget <size>",
+      "the disk space that images built for tasks may take, such as 50GB (default: images.budget of the configuration)",
+      sizeArgument,
     )
     .option("--dry-run", "only print which attempts would run")
     .option("--github", "annotations and a job summary for GitHub Actions (default: if it runs there)")

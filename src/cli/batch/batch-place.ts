@@ -1,6 +1,6 @@
 import type { Config } from "../../agent/index.js";
 import type { AttemptAgent, BatchSettings, RunImages, Task, TasksPlace } from "../../batch/index.js";
-import type { CliContext } from "../context.js";
+import type { CliContext } from "../../command/index.js";
 import type { BatchFlags } from "./batch-flags.js";
 
 /** The place where the attempts of a batch run: this machine, or the workers of a queue. */

@@ -2,10 +2,10 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Summary, Task } from "../../batch/index.js";
 import { annotations, jobSummary, readResults, runFiles } from "../../batch/index.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write } from "../../command/index.js";
 import { errnoOf } from "../../lib/errno.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { say, write } from "../render.js";
 
 interface GithubReport {
   folder: string;

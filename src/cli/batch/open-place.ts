@@ -1,9 +1,9 @@
 import { attemptLimits, requireRoomFor } from "../../batch/index.js";
-import { BrigError } from "../../errors.js";
+import { openBatchImages } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { connectEngine } from "../../sandbox/index.js";
 import type { BatchFlags } from "./batch-flags.js";
 import type { BatchPlace, OpenPlaceOptions } from "./batch-place.js";
-import { openBatchImages } from "./images/batch-images.js";
 import { requireImages } from "./images/ready-images.js";
 
 /** This machine's engine, or the queue of `--queue`. */
@@ -38,7 +38,7 @@ const forEngine: Named = [
 
 function refuse(flags: BatchFlags, names: Named, { problem, hint }: { problem: string; hint: string }): void {
   const [, given] = names.find(([name]) => flags[name] !== undefined) ?? [];
-  if (given !== undefined) throw new BrigError(`${given} ${problem}`, { code: "usage.invalid", hint });
+  if (given !== undefined) throw invalidUsage(`${given} ${problem}`, hint);
 }
 
 async function openEnginePlace(options: OpenPlaceOptions): Promise<BatchPlace> {

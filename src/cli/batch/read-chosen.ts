@@ -1,8 +1,8 @@
 import type { ReadSelectedOptions, SelectedTasks } from "../../batch/index.js";
 import { readSelected } from "../../batch/index.js";
+import type { CliContext } from "../../command/index.js";
+import { say } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { say } from "../render.js";
 
 const SHOWN_SKIPPED = 50;
 

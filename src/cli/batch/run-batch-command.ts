@@ -16,16 +16,22 @@ import {
   settingsOf,
   wantedImages,
 } from "../../batch/index.js";
+import type { CliContext, Interruption } from "../../command/index.js";
+import {
+  type ChosenAgent,
+  chosenAgent,
+  configChoice,
+  flaggedLimits,
+  say,
+  write,
+  writeJson,
+  writeTable,
+} from "../../command/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { flaggedLimits } from "../container/limit-options.js";
-import type { CliContext, Interruption } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
-import { configChoice } from "../setup/config-choice.js";
 import type { BatchFlags } from "./batch-flags.js";
 import { endAsJson, eventAsJson } from "./batch-json.js";
 import type { BatchPlace } from "./batch-place.js";
-import { type ChosenAgent, chosenAgent } from "./chosen-agent.js";
 import { reportToGithub } from "./github.js";
 import { prebuild } from "./images/ready-images.js";
 import { openPlace } from "./open-place.js";

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { RunFolder } from "../../batch/index.js";
-import { BrigError, isBrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson } from "../../command/index.js";
+import { BrigError, invalidUsage, isBrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson } from "../render.js";
 import { openBrowser } from "../setup/open-browser.js";
 
 interface ViewFlags {
@@ -26,12 +26,13 @@ export function defineView(command: Command, context: CliContext): void {
     .argument("<run>", "the folder that brig batch wrote its results to")
     .argument("[other]", "a second run, to compare both")
     .option("-o, --out <file>", "write one HTML file that needs no server, instead of serving the run")
-    .addOption(
-      new Option("--max-size <MiB>", "with -o: leave out the details of attempts beyond this size")
-        .argParser(sizeArgument)
-        .default(DEFAULT_SIZE_MIB),
+    .option(
+      "--max-size <MiB>",
+      "with -o: leave out the details of attempts beyond this size",
+      sizeArgument,
+      DEFAULT_SIZE_MIB,
     )
-    .addOption(new Option("--port <port>", "where to serve (default: any free port)").argParser(portArgument))
+    .option("--port <port>", "where to serve (default: any free port)", portArgument)
     .option("--open", "open the page in a browser")
     .option("--json", "print the address, or what was written, as JSON")
     .addHelpText("after", HELP)
@@ -46,10 +47,7 @@ printed contains a token; nobody can read the results without it.`;
 
 async function view(paths: readonly string[], flags: ViewFlags, context: CliContext): Promise<void> {
   if (flags.out !== undefined && flags.port !== undefined)
-    throw new BrigError("--port is for serving a run, and -o writes a file", {
-      code: "usage.invalid",
-      hint: "leave one of them out",
-    });
+    throw invalidUsage("--port is for serving a run, and -o writes a file", "leave one of them out");
   const { RunFolder } = await import("../../batch/index.js");
   const folders = await Promise.all(paths.map((path) => RunFolder.open(resolve(context.cwd, path))));
   if (flags.out === undefined) await serve(folders, flags, context);

@@ -1,17 +1,21 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { findSession } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext, SandboxFlags } from "../../command/index.js";
+import {
+  addContainerOptions,
+  durationArgument,
+  flaggedSettings,
+  say,
+  usesColour,
+  write,
+  writeJson,
+} from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { say, usesColour, write, writeJson } from "../render.js";
 import { lastSession, noSession } from "../sessions/chosen-session.js";
-import { durationArgument } from "../setup/option-values.js";
-import { addContainerOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
-import { outcomeAsJson } from "./bisect-json.js";
-import { bisectStates } from "./bisect-states.js";
+import { type BisectOutcome, bisectStates, type Tried } from "./bisect-states.js";
 import { beginningText, foundText, notFoundText, stateText, triedText } from "./bisect-text.js";
-import { stepBefore } from "./go-on.js";
 import { expectedTries } from "./search.js";
 import { readSessionStates, type SessionState } from "./session-states.js";
 import { type Attempt, type TryOptions, tryState } from "./try-state.js";
@@ -31,10 +35,10 @@ export function defineBisect(command: Command, context: CliContext): void {
     .argument("[command...]", "a program that fails where something is broken, and its arguments")
     .usage("[options] ID -- COMMAND [ARGUMENT…]")
     .option("--last", "search the most recent session of this directory")
-    .addOption(
-      new Option("--timeout <time>", "a try that takes longer fails: 90, 1.5, 30s, 2m").argParser(
-        durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
-      ),
+    .option(
+      "--timeout <time>",
+      "a try that takes longer fails: 90, 1.5, 30s, 2m",
+      durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
     )
     .option("-v, --verbose", "show on stderr all that the command prints")
     .option("--json", "print what was found, and all tries, as JSON");
@@ -64,7 +68,7 @@ function target(
   const words = last === true && session !== undefined ? [session, ...argv] : argv;
   if (last !== true && session === undefined) throw noSession();
   if (words[0] === undefined || words[0] === "")
-    throw usage("no command given", "for example: brig bisect --last -- npm test");
+    throw invalidUsage("no command given", "for example: brig bisect --last -- npm test");
   return { session: last === true ? null : (session ?? null), argv: words };
 }
 
@@ -117,6 +121,69 @@ async function tryAloud(state: SessionState, options: TryOptions): Promise<Attem
   }
 }
 
-function usage(message: string, hint: string): BrigError {
-  return new BrigError(message, { code: "usage.invalid", hint });
+/**
+ * The last step of the session whose state is still good, to resume the session from there; null if it is not known.
+ */
+function stepBefore(
+  states: readonly SessionState[],
+  { lastGood, firstBad, unjudged }: BisectOutcome & { kind: "found" },
+): number | null {
+  const next = ownStep(unjudged[0] ?? firstBad);
+  if (next !== null) return next > 1 ? next - 1 : null;
+  const before = states.slice(0, states.indexOf(lastGood) + 1).map(ownStep);
+  return before.findLast((step) => step !== null) ?? null;
+}
+
+/** The session's step that led to a state; null if an agent of the session, or something unknown, led to it. */
+function ownStep({ origin }: SessionState): number | null {
+  return origin.kind === "step" && origin.agent === null ? origin.change.step : null;
+}
+
+/** The outcome as `--json` prints it. */
+function outcomeAsJson(
+  outcome: BisectOutcome,
+  { session, tries, goOnAt }: { session: string; tries: readonly Tried[]; goOnAt: number | null },
+): object {
+  const shared = { session, outcome: outcome.kind };
+  const tried = tries.map(({ state, attempt }) => ({ ...placeAsJson(state), ...attemptAsJson(attempt) }));
+  if (outcome.kind !== "found") return { ...shared, tries: tried };
+  const { lastGood, firstBad, unjudged } = outcome;
+  return {
+    ...shared,
+    lastGood: stateAsJson(lastGood),
+    firstBad: stateAsJson(firstBad),
+    unjudged: unjudged.map(stateAsJson),
+    resumeAt: goOnAt,
+    tries: tried,
+  };
+}
+
+function stateAsJson(state: SessionState): object {
+  const { origin } = state;
+  if (origin.kind !== "step") return { ...placeAsJson(state), call: null, count: null, changes: null };
+  const { call, point } = origin.change;
+  return {
+    ...placeAsJson(state),
+    call: call === null ? null : { id: call.callId, name: call.name, input: call.input },
+    count: point.count,
+    changes: point.changes,
+  };
+}
+
+function placeAsJson({ snapshot, point, origin }: SessionState): object {
+  const step = origin.kind === "step" ? origin.change.step : null;
+  const agent = origin.kind === "step" ? origin.agent : null;
+  return { snapshot, point, kind: kindOf(origin), step, agent };
+}
+
+function kindOf(origin: SessionState["origin"]): string {
+  if (origin.kind !== "step") return origin.kind;
+  return origin.change.call === null ? "undo" : "call";
+}
+
+function attemptAsJson(attempt: Attempt): object {
+  if (attempt.kind === "not-made") return { verdict: "skip", error: attempt.error.message };
+  const { verdict, status } = attempt;
+  const { exitCode, timedOut, durationMs } = status;
+  return { verdict, exitCode, timedOut, durationMs };
 }

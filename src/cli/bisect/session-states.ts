@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { ChangingStep, ReadRecord, SessionFileEntry, SessionLine } from "../../agent/index.js";
-import { changingSteps, readSessionLines } from "../../agent/index.js";
+import { agentsOf, changingSteps, readSessionLines } from "../../agent/index.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import type { PointHead } from "../../sandbox/index.js";
 import { openSnapshot } from "../../sandbox/index.js";
-import { agentSteps, type StepOfAgent, stateKey } from "./agent-steps.js";
 
 /** A state of a session's copy-on-write workspace. */
 export interface SessionState {
@@ -197,4 +196,26 @@ function otherWorkspace(): BrigError {
     code: "session.invalid",
     hint: "only states of the same directory can be compared",
   });
+}
+
+/** A change that an agent of a session has made in the session's workspace. */
+interface StepOfAgent {
+  change: ChangingStep;
+  agent: { id: string; nickname: string | null };
+}
+
+/** The changes that all agents below a session have recorded, by snapshot and point. */
+async function agentSteps(
+  sessionId: string,
+  { brigHome, signal }: { brigHome: string; signal: AbortSignal },
+): Promise<Map<string, StepOfAgent>> {
+  const steps = new Map<string, StepOfAgent>();
+  for (const { id, nickname, path } of await agentsOf(sessionId, brigHome))
+    for await (const change of changingSteps(readSessionLines(path, { signal })))
+      steps.set(stateKey(change.point.snapshot, change.point.number), { change, agent: { id, nickname } });
+  return steps;
+}
+
+function stateKey(snapshot: string, point: number): string {
+  return `${snapshot}:${point}`;
 }

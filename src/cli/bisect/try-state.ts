@@ -1,11 +1,10 @@
 import type { Readable } from "node:stream";
+import type { CliContext } from "../../command/index.js";
+import { describeError, fitted, write } from "../../command/index.js";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { NeutralStream, neutralise } from "../../lib/terminal/terminal.js";
 import type { ExitStatus, LineFold, Sandbox, StartOptions, UnresolvedSettings } from "../../sandbox/index.js";
 import { appendOutput, emptyFold } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { describeError } from "../display/error-text.js";
-import { fitted, write } from "../render.js";
 import type { SessionState } from "./session-states.js";
 
 /** The outcome of running the command in a state. */

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { PathReason } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson } from "../render.js";
 import { addChangesOptions, type ChangesFlags, openKept } from "./kept-changes.js";
 
 interface ApplyFlags extends ChangesFlags {

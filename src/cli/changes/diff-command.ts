@@ -1,8 +1,8 @@
 import type { Command } from "commander";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson, writeTable } from "../../command/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { EgressSettings, SecretMask, WorkspaceChange } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
 import { addChangesOptions, allKept, type ChangesFlags, openKept } from "./kept-changes.js";
 
 interface DiffFlags extends ChangesFlags {

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
-import { BrigError, isBrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { describeError, fitted, say } from "../../command/index.js";
+import { BrigError, invalidUsage, isBrigError } from "../../errors.js";
 import type { ApplyOptions, ApplyResult, Sandbox, SecretMask } from "../../sandbox/index.js";
 import { describeSnapshot, listSnapshots, readRescues } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { describeError } from "../display/error-text.js";
-import { fitted, say } from "../render.js";
 
 /** The options that `brig diff` and `brig apply` share. */
 export interface ChangesFlags {
@@ -67,10 +66,7 @@ export async function openKept(
 ): Promise<OpenedState> {
   const { brigHome } = environment;
   if (id !== undefined && last === true)
-    throw new BrigError("--last cannot be combined with --id", {
-      code: "usage.invalid",
-      hint: "leave out one of them",
-    });
+    throw invalidUsage("--last cannot be combined with --id", "leave out one of them");
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
   await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
   const { applyKeptChanges, startFromSnapshot, resolveSettings, connectEngine } = await import(

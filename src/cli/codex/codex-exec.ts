@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import type { CallerDefaults } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { collect } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { resume, resumeTarget } from "../commands/resume.js";
 import { type RunFlags, runCommand } from "../commands/run.js";
-import type { CliContext } from "../context.js";
-import { collect } from "../setup/option-values.js";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flags.js";
 
 /** `codex exec [OPTIONS] [PROMPT]` and `codex exec [OPTIONS] resume [OPTIONS] [SESSION_ID] [PROMPT]`. */
@@ -22,11 +22,12 @@ export function defineCodexExec(command: Command, context: CliContext): void {
 }
 
 function addCodexOptions(command: Command): Command {
-  const repeated = (flags: string, description: string) => new Option(flags, description).argParser(collect);
   return command
     .option("--experimental-json, --json", "print events to stdout, one JSON object per line")
-    .addOption(
-      repeated("-c, --config <key=value>", "set a key of config.toml, the value in TOML; may be repeated"),
+    .option(
+      "-c, --config <key=value>",
+      "set a key of config.toml, the value in TOML; may be repeated",
+      collect,
     )
     .option("-m, --model <model>", "the model to use")
     .option("--oss", "use a model that runs on this machine")
@@ -37,7 +38,7 @@ function addCodexOptions(command: Command): Command {
     .option("--full-auto", "the same as --sandbox workspace-write")
     .option("--dangerously-bypass-approvals-and-sandbox, --yolo", "full access, but still in a container")
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
-    .addOption(repeated("--add-dir <dir>", "another writable directory; may be repeated"))
+    .option("--add-dir <dir>", "another writable directory; may be repeated", collect)
     .option("-i, --image <file...>", "attach images to the prompt")
     .option("--output-schema <file>", "a JSON Schema for the final message")
     .option("-o, --output-last-message <file>", "also write the final message to this file")
@@ -47,8 +48,8 @@ function addCodexOptions(command: Command): Command {
     .option("--last", "with resume: the most recent session of this directory")
     .option("--all", "with resume --last: the most recent session of any directory")
     .option("--search", 'the same as -c web_search="live"')
-    .addOption(repeated("--enable <feature>", "the same as -c features.FEATURE=true"))
-    .addOption(repeated("--disable <feature>", "the same as -c features.FEATURE=false"))
+    .option("--enable <feature>", "the same as -c features.FEATURE=true", collect)
+    .option("--disable <feature>", "the same as -c features.FEATURE=false", collect)
     .option("--skip-git-repo-check", "accepted and ignored: brig never requires a repository")
     .option("--thread-source <source>", "accepted and ignored")
     .option("--ignore-rules", "accepted and ignored: brig reads no rules files")
@@ -68,10 +69,10 @@ async function resumeSession(words: readonly string[], flags: RunFlags, context:
 function onlyPrompt(words: readonly string[]): string | undefined {
   const [prompt, unexpected] = words;
   if (unexpected === undefined) return prompt;
-  throw new BrigError(`unexpected argument ${JSON.stringify(unexpected)}`, {
-    code: "usage.invalid",
-    hint: "put the prompt in quotes, so that it is one argument",
-  });
+  throw invalidUsage(
+    `unexpected argument ${JSON.stringify(unexpected)}`,
+    "put the prompt in quotes, so that it is one argument",
+  );
 }
 
 function callerDefaults({ ignoreUserConfig }: CodexFlags, { environment }: CliContext): CallerDefaults {

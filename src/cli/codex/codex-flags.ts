@@ -1,4 +1,4 @@
-import { BrigError } from "../../errors.js";
+import { type BrigError, invalidUsage } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import type { ResumeFlags } from "../commands/resume.js";
 
@@ -85,9 +85,9 @@ export function refuseUnsupported(flags: CodexFlags, [word]: readonly string[]):
 function sandboxMode({ sandbox, fullAuto, yolo }: CodexFlags): string | undefined {
   if (yolo !== true) return sandbox ?? (fullAuto === true ? "workspace-write" : undefined);
   if (sandbox === undefined && fullAuto !== true) return "danger-full-access";
-  throw new BrigError(
+  throw invalidUsage(
     "--dangerously-bypass-approvals-and-sandbox cannot be combined with --sandbox or --full-auto",
-    { code: "usage.invalid", hint: "leave out one of them" },
+    "leave out one of them",
   );
 }
 
@@ -95,10 +95,10 @@ function localProvider({ oss, localProvider: named }: CodexFlags): string | null
   if (oss !== true) return null;
   const provider = named ?? "ollama";
   if (Object.hasOwn(localModels, provider)) return provider;
-  throw new BrigError(`there is no local provider ${JSON.stringify(provider)}`, {
-    code: "usage.invalid",
-    hint: `use ${Object.keys(localModels).join(" or ")}`,
-  });
+  throw invalidUsage(
+    `there is no local provider ${JSON.stringify(provider)}`,
+    `use ${Object.keys(localModels).join(" or ")}`,
+  );
 }
 
 /** A later override wins over an earlier one, so the explicit `-c` values come last. */
@@ -117,12 +117,12 @@ function configOverrides(
 
 function featureName(name: string): string {
   if (/^[\w-]+$/.test(name)) return name;
-  throw new BrigError(`${JSON.stringify(name)} is not a valid feature name`, {
-    code: "usage.invalid",
-    hint: "a name has only letters, digits, - and _",
-  });
+  throw invalidUsage(
+    `${JSON.stringify(name)} is not a valid feature name`,
+    "a name has only letters, digits, - and _",
+  );
 }
 
 function refused(what: string, hint: string): BrigError {
-  return new BrigError(`brig-codex does not support ${what}`, { code: "usage.invalid", hint });
+  return invalidUsage(`brig-codex does not support ${what}`, hint);
 }

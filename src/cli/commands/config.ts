@@ -2,11 +2,18 @@ import { access } from "node:fs/promises";
 import type { Command } from "commander";
 import type { DescribedValue, LoadedConfig } from "../../agent/index.js";
 import { configFiles, describeConfig, describeSource, loadConfig } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import {
+  addConfigOptions,
+  type ConfigFlags,
+  configChoice,
+  say,
+  write,
+  writeJson,
+  writeTable,
+} from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
-import { addConfigOptions, type ConfigFlags, configChoice } from "../setup/config-choice.js";
 
 interface ShowFlags extends ConfigFlags {
   json?: boolean;
@@ -14,10 +21,7 @@ interface ShowFlags extends ConfigFlags {
 
 export function defineConfig(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("brig config needs a subcommand: show or path", {
-      code: "usage.invalid",
-      hint: "see: brig config --help",
-    });
+    throw invalidUsage("brig config needs a subcommand: show or path", "see: brig config --help");
   });
   addConfigOptions(command.command("show"))
     .description("print each value and where it comes from, with warnings about mistakes")

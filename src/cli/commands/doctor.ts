@@ -1,5 +1,7 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import type { CliContext } from "../../command/index.js";
+import { say, writeJson, writeTable } from "../../command/index.js";
 import type { Check } from "../../sandbox/index.js";
 import {
   connectEngine,
@@ -9,8 +11,6 @@ import {
   diagnoseRuntimes,
 } from "../../sandbox/index.js";
 import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
-import type { CliContext } from "../context.js";
-import { say, writeJson, writeTable } from "../render.js";
 import { checkProxies } from "./proxy-check.js";
 
 interface DoctorFlags extends AttackFlags {

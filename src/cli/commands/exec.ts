@@ -1,29 +1,34 @@
-import { type Command, Option } from "commander";
-import { BrigError } from "../../errors.js";
+import type { Command } from "commander";
+import type { CliContext, PublishedPort } from "../../command/index.js";
+import {
+  addSandboxOptions,
+  attachTerminal,
+  commandDirectory,
+  durationArgument,
+  ENDS_WITH_INPUT,
+  keptNote,
+  noteWait,
+  openFlaggedSandbox,
+  publishOption,
+  publishPorts,
+  READS_ONLY_EGRESS,
+  readInput,
+  receiptText,
+  runOnPipes,
+  type SandboxFlags,
+  say,
+  secretOption,
+  setupNetworkOption,
+  setupOption,
+  terminalSize,
+  writeJson,
+} from "../../command/index.js";
+import { type BrigError, invalidUsage } from "../../errors.js";
 import { step } from "../../lib/steps.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import type { ExitStatus, Sandbox, SetupEnd } from "../../sandbox/index.js";
 import { causeSentences, MAX_TIMEOUT_MS } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { receiptText } from "../display/receipt-text.js";
 import type { ExecEgress } from "../egress/exec-egress.js";
-import { secretOption } from "../egress/secret-option.js";
-import { runOnPipes } from "../piped-session.js";
-import { publishOption, publishPorts } from "../ports/published-ports.js";
-import type { PublishedPort } from "../ports/sandbox-ports.js";
-import { say, writeJson } from "../render.js";
-import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
-import { durationArgument } from "../setup/option-values.js";
-import {
-  addSandboxOptions,
-  commandDirectory,
-  READS_ONLY_EGRESS,
-  type SandboxFlags,
-  setupNetworkOption,
-  setupOption,
-} from "../setup/sandbox-flags.js";
-import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
-import { attachTerminal, terminalSize } from "../terminal-session.js";
 
 /** With `--json`, the command's input is kept in memory. */
 const maxJsonInputBytes = 64 * 1024 * 1024;
@@ -41,10 +46,10 @@ export function defineExec(command: Command, context: CliContext): void {
     .argument("<command...>", "the program and its arguments")
     .usage("[options] -- COMMAND [ARGUMENT…]")
     .passThroughOptions()
-    .addOption(
-      new Option("--timeout <time>", "stop the command after this time: 90, 1.5, 30s, 2m").argParser(
-        durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
-      ),
+    .option(
+      "--timeout <time>",
+      "stop the command after this time: 90, 1.5, 30s, 2m",
+      durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
     )
     .addOption(publishOption())
     .addOption(secretOption())
@@ -64,13 +69,12 @@ Exit status: that of the command; 124 if it timed out, 125 if brig failed, 126 i
 127 if it is not found, 128 + n if signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
 
 async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
-  if (argv[0] === "")
-    throw new BrigError("the command is empty", { code: "usage.invalid", hint: "see: brig exec --help" });
+  if (argv[0] === "") throw invalidUsage("the command is empty", "see: brig exec --help");
   if (flags.json === true && flags.tty === true)
-    throw new BrigError("--json and --tty cannot be combined: a terminal has no separate stderr", {
-      code: "usage.invalid",
-      hint: "leave out one of them",
-    });
+    throw invalidUsage(
+      "--json and --tty cannot be combined: a terminal has no separate stderr",
+      "leave out one of them",
+    );
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: argv.join(" ") }, context);
   const egress = await watchEgress(sandbox, flags, context);
@@ -95,7 +99,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
 /** Null without `--setup`. Error: `setup.failed`, after which nothing else runs. Without a terminal, only the command writes to stderr. */
 async function setUp(sandbox: Sandbox, flags: ExecFlags, context: CliContext): Promise<SetupEnd | null> {
   if (flags.setup === undefined) return null;
-  const { runFlaggedSetup } = await import("../flagged-setup.js");
+  const { runFlaggedSetup } = await import("../../command/index.js");
   return await runFlaggedSetup(sandbox, { flags, printsOutput: false }, context);
 }
 
@@ -209,9 +213,9 @@ async function jsonInput(context: CliContext): Promise<Uint8Array> {
   using _ = noteWait(context.stderr, { awaited, hint: ENDS_WITH_INPUT });
   const { stdin, signal } = context;
   const tooLong = () =>
-    new BrigError(`standard input has more than ${maxJsonInputBytes} bytes, the limit with --json`, {
-      code: "usage.invalid",
-      hint: "leave out --json: input of any size is then passed on as it arrives",
-    });
+    invalidUsage(
+      `standard input has more than ${maxJsonInputBytes} bytes, the limit with --json`,
+      "leave out --json: input of any size is then passed on as it arrives",
+    );
   return await readInput(stdin, { signal, maxBytes: maxJsonInputBytes, tooLong });
 }

@@ -1,6 +1,8 @@
 import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import { buildsHold, isHeld, TaskImageStore } from "../../batch/index.js";
+import type { CliContext } from "../../command/index.js";
+import { write, writeJson, writeTable } from "../../command/index.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import type {
@@ -37,9 +39,7 @@ import {
   undoKilledApplies,
   unfinishedImages,
 } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
 import { forgetEndedOwners } from "../ports/forget-ended-owners.js";
-import { write, writeJson, writeTable } from "../render.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -6,17 +6,23 @@ import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import type { Recording, ReplayReport, TurnSettings } from "../../agent/index.js";
 import { isSame, readRecording, replaySession, workDirectory } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext, SandboxFlags } from "../../command/index.js";
+import {
+  addSandboxOptions,
+  flaggedSettings,
+  openSandbox,
+  say,
+  usesColour,
+  write,
+  writeJson,
+} from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import type { Sandbox, UnresolvedSettings } from "../../sandbox/index.js";
-import { isSandboxMode, resolveSettings } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { describeReplay } from "../display/replay-text.js";
+import { clipped, isSandboxMode, resolveSettings } from "../../sandbox/index.js";
+import { plural } from "../conversation/screen/styled-line.js";
 import { RunDisplay } from "../display/run-display.js";
-import { say, usesColour, write, writeJson } from "../render.js";
 import { addSessionArgument, chosenFile, isFile, type SessionChoice } from "../sessions/chosen-session.js";
-import { openSandbox } from "../setup/open-sandbox.js";
-import { addSandboxOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
 
 interface ReplayFlags extends SandboxFlags, SessionChoice {
   inPlace?: boolean;
@@ -45,12 +51,12 @@ export function defineReplay(command: Command, context: CliContext): void {
 async function replay(given: string | undefined, flags: ReplayFlags, context: CliContext): Promise<void> {
   const { stdout, signal, cwd } = context;
   if (flags.workspace === "overlay")
-    throw refused(
+    throw invalidUsage(
       "a replay cannot use --workspace overlay: it works on a copy of its own, or with --in-place on the directory itself",
       "leave out --workspace",
     );
   if (flags.git !== undefined)
-    throw refused("a replay cannot use --git: its commits would not be kept", "leave out --git");
+    throw invalidUsage("a replay cannot use --git: its commits would not be kept", "leave out --git");
   const recording = await readRecording(await chosenFile(given, flags, context), { signal });
   if (recording.segments.length === 0)
     throw new BrigError("the session made no tool calls, so there is nothing to run again", {
@@ -59,7 +65,7 @@ async function replay(given: string | undefined, flags: ReplayFlags, context: Cl
   // Refuses a mode that may not be used again before anything is copied.
   for (const { turn } of recording.segments) recordedSandbox(turn, flags);
   if (flags.inPlace === true && flags.cd === undefined && given !== undefined && isFile(given))
-    throw refused(
+    throw invalidUsage(
       "--in-place with a session file needs a directory: the one that the file names is not trusted",
       "name the directory with -C",
     );
@@ -112,26 +118,22 @@ function recordedSandbox(turn: TurnSettings | null, flags: ReplayFlags): Partial
   const mayHaveAll = flags.allowFullAccess === true;
   if (flags.policy !== undefined || flags.sandbox !== undefined || !recorded) return {};
   if (!isSandboxMode(recorded))
-    throw refused(
+    throw invalidUsage(
       `the session ran under the policy ${JSON.stringify(policy.policy ?? recorded)}`,
       "name the policy's file with --policy, or a mode with -s",
     );
   if (recorded === "danger-full-access" && !mayHaveAll)
-    throw refused(
+    throw invalidUsage(
       "the session ran with full access",
       "use --allow-full-access to allow it again, or -s for another mode",
     );
   const hasNetwork = recorded === "workspace-write" && policy.network_access === true;
   if (hasNetwork && flags.network === undefined && !mayHaveAll)
-    throw refused(
+    throw invalidUsage(
       "the session had a network",
       "use --allow-full-access to allow it again, or --network none to run without it",
     );
   return { sandbox: recorded, network: flags.network ?? (hasNetwork ? "full" : undefined) };
-}
-
-function refused(message: string, hint: string): BrigError {
-  return new BrigError(message, { code: "usage.invalid", hint });
 }
 
 async function createSandbox(
@@ -223,4 +225,51 @@ function closeCopy(
       if (flags.keepCopy !== true) await rmdir(folder).catch(() => undefined);
     }
   };
+}
+
+const SHOWN_INPUT_CHARS = 160;
+const SHOWN_PATHS = 50;
+
+/** A report for a person. It has text from the container, so neutralise it before you print it. */
+function describeReplay(report: ReplayReport): string {
+  const { calls, differences, skipped, normalised, notes } = report;
+  const lines = [
+    ...differences.flatMap(differenceLines),
+    ...skipped.map(({ step, name, reason }) => `[${step}] ${name}: not run again: ${reason}`),
+    ...treeLines(report.tree),
+    ...notes,
+    normalised.length === 0 ? "everything was compared" : `not compared: ${normalised.join(", ")}`,
+    `${isSame(report) ? "the same" : "different"}: ${plural(calls, "call")} run again, ${
+      differences.length === 0 ? "no output differs" : `${plural(differences.length, "output")} differ`
+    }`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function differenceLines({
+  step,
+  name,
+  input,
+  line,
+  recorded,
+  replayed,
+}: ReplayReport["differences"][number]): string[] {
+  return [
+    `[${step}] ${name} ${clipped(input, SHOWN_INPUT_CHARS).replace(/\s+/g, " ")}`,
+    `    the output differs from line ${line} on:`,
+    ...recorded.map((text) => `    - ${text}`),
+    ...replayed.map((text) => `    + ${text}`),
+  ];
+}
+
+function treeLines(tree: ReplayReport["tree"]): string[] {
+  if (tree.kind === "same") return ["the final files are the same"];
+  if (tree.kind === "not compared") return [`the final files were not compared: ${tree.reason}`];
+  const { differences } = tree;
+  const hidden = differences.length - SHOWN_PATHS;
+  return [
+    `${plural(differences.length, "final file")} differ:`,
+    ...differences.slice(0, SHOWN_PATHS).map(({ path, kind }) => `    ${kind} ${path}`),
+    ...(hidden > 0 ? [`    and ${hidden} more`] : []),
+  ];
 }

@@ -1,13 +1,12 @@
 import type { Command } from "commander";
 import type { RecordedSession } from "../../agent/index.js";
 import { findSession, openEarlierSession } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { say, sessionHost } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
 import { startConversation } from "../conversation/start-conversation.js";
-import { say } from "../render.js";
 import { lastSession, noSession, refuseBoth } from "../sessions/chosen-session.js";
-import { sessionHost } from "../setup/agent-settings.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
 
@@ -63,7 +62,7 @@ export async function resume(
 ): Promise<void> {
   const isConversation = prompt === undefined && wantsConversation(flags, context);
   if (prompt === undefined && !isConversation && context.stdin.isTTY === true)
-    throw usage("there is no prompt", "give one as an argument, or pipe it in");
+    throw invalidUsage("there is no prompt", "give one as an argument, or pipe it in");
   const path = await chosenFile(id, flags, context);
   const { recorded, earlier } = await openEarlierSession(path, sessionHost(context));
   try {
@@ -109,8 +108,4 @@ async function withSessionDirectory(
   }
   await say(stderr, `brig: working in the session's directory, ${directory}; use -C for another one\n`);
   return { ...flags, cd: own };
-}
-
-function usage(message: string, hint: string): BrigError {
-  return new BrigError(message, { code: "usage.invalid", hint });
 }

@@ -1,5 +1,6 @@
 import { stat, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import type {
   AgentEvent,
@@ -10,21 +11,25 @@ import type {
   SessionSetting,
 } from "../../agent/index.js";
 import { JsonEvents, prepareSession, runAgent } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { AgentFlags, CliContext, OutputStream } from "../../command/index.js";
+import {
+  addAgentOptions,
+  agentSettings,
+  publishOption,
+  say,
+  sessionHost,
+  usesColour,
+  write,
+} from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { CliContext } from "../context.js";
 import { CONVERSE, canConverse } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";
-import { PausableOutput } from "../display/pausable-output.js";
 import { showRun } from "../display/run-display.js";
 import { usageText } from "../display/usage-text.js";
 import { exitStatusOf } from "../exit-status.js";
-import { publishOption } from "../ports/published-ports.js";
-import { say, usesColour, write } from "../render.js";
-import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
-import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
 import { canAsk } from "../setup/tool-settings.js";
 
@@ -59,7 +64,7 @@ export function wantsConversation({ json, outputLastMessage }: RunFlags, context
   return json !== true && outputLastMessage === undefined && canConverse(context);
 }
 
-export interface RunOptions {
+interface RunOptions {
   context: CliContext;
   /** The session to continue; the caller closes it. Default: a new session. */
   earlier?: EarlierSession | undefined;
@@ -188,10 +193,10 @@ async function checkOutputFile({ outputLastMessage }: RunFlags, { cwd }: CliCont
   const file = resolve(cwd, outputLastMessage);
   const isDirectory = async (path: string) => (await stat(path).catch(() => null))?.isDirectory() === true;
   if ((await isDirectory(dirname(file))) && !(await isDirectory(file))) return;
-  throw new BrigError(`the final message cannot be written to ${file}`, {
-    code: "usage.invalid",
-    hint: "name a file in a directory that exists",
-  });
+  throw invalidUsage(
+    `the final message cannot be written to ${file}`,
+    "name a file in a directory that exists",
+  );
 }
 
 async function writeMessage(file: string, message: string): Promise<void> {
@@ -217,4 +222,31 @@ function medianOf(numbers: readonly number[]): number | null {
   const upper = sorted[Math.floor(sorted.length / 2)];
   const lower = sorted[Math.ceil(sorted.length / 2) - 1];
   return upper === undefined || lower === undefined ? null : (upper + lower) / 2;
+}
+
+/** Keeps what is written while it is paused, so that it does not mix with what is drawn on the terminal. */
+class PausableOutput extends Writable {
+  readonly #target: OutputStream;
+  readonly #kept: Buffer[] = [];
+  #isPaused = false;
+
+  constructor(target: OutputStream) {
+    super();
+    this.#target = target;
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  /** Writes what was kept. */
+  async resume(): Promise<void> {
+    this.#isPaused = false;
+    await write(this.#target, Buffer.concat(this.#kept.splice(0)));
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.#isPaused) this.#kept.push(chunk);
+    void (this.#isPaused ? Promise.resolve() : write(this.#target, chunk)).then(done);
+  }
 }

@@ -13,16 +13,16 @@ import {
   stepsOf,
   summariseAll,
 } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson, writeTable } from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { readVersion } from "../../version.js";
-import type { CliContext } from "../context.js";
 import { fittingRows, inFamilies, sessionHeader, sessionRow } from "../display/session-rows.js";
 import { shownSession, shownStep } from "../display/session-text.js";
 import { defineEgress } from "../egress/egress-command.js";
 import { defineProof } from "../proof/proof-command.js";
-import { say, write, writeJson, writeTable } from "../render.js";
 import {
   addLastOption,
   addSessionArgument,
@@ -182,10 +182,7 @@ async function exportSession(
   context: CliContext,
 ): Promise<void> {
   if (format !== "atif")
-    throw new BrigError(`sessions cannot be exported as "${format}"`, {
-      code: "usage.invalid",
-      hint: "use --format atif",
-    });
+    throw invalidUsage(`sessions cannot be exported as "${format}"`, "use --format atif");
   const { stdout, signal, cwd } = context;
   const pieces = atifDocument(file, { signal });
   if (output !== undefined && output !== "-") return await writeAtomically(resolve(cwd, output), pieces);

@@ -1,21 +1,23 @@
 import type { Command } from "commander";
-import { BrigError } from "../../errors.js";
-import type { CliContext } from "../context.js";
-import { receiptText } from "../display/receipt-text.js";
-import { secretOption } from "../egress/secret-option.js";
-import { publishOption, publishPorts } from "../ports/published-ports.js";
-import type { PublishedPort } from "../ports/sandbox-ports.js";
-import { say } from "../render.js";
-import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
+import type { CliContext, PublishedPort } from "../../command/index.js";
 import {
   addSandboxOptions,
+  attachTerminal,
   commandDirectory,
+  keptNote,
+  openFlaggedSandbox,
+  publishOption,
+  publishPorts,
   READS_ONLY_EGRESS,
+  receiptText,
   type SandboxFlags,
+  say,
+  secretOption,
   setupNetworkOption,
   setupOption,
-} from "../setup/sandbox-flags.js";
-import { attachTerminal, terminalSize } from "../terminal-session.js";
+  terminalSize,
+} from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 
 /** Bash if the image has it, else sh. */
 const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -38,14 +40,14 @@ export function defineShell(command: Command, context: CliContext): void {
 
 async function runShell(flags: ShellFlags, context: CliContext): Promise<number> {
   if (context.stdin.isTTY !== true || context.stdout.isTTY !== true)
-    throw new BrigError("brig shell needs a terminal on standard input and output", {
-      code: "usage.invalid",
-      hint: "to run a script: brig exec -i -- sh < FILE",
-    });
+    throw invalidUsage(
+      "brig shell needs a terminal on standard input and output",
+      "to run a script: brig exec -i -- sh < FILE",
+    );
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: "brig shell" }, context);
   if (flags.setup !== undefined) {
-    const { setUpBeforeTerminal } = await import("../flagged-setup.js");
+    const { setUpBeforeTerminal } = await import("../../command/index.js");
     await setUpBeforeTerminal(sandbox, flags, context);
   }
   const program = await sandbox.spawn(shell, {

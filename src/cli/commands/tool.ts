@@ -1,22 +1,27 @@
 import type { Command } from "commander";
+import type { CliContext } from "../../command/index.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  ENDS_WITH_INPUT,
+  keptNote,
+  noteWait,
+  openFlaggedSandbox,
+  READS_ONLY_EGRESS,
+  readInput,
+  receiptText,
+  type SandboxFlags,
+  say,
+  write,
+  writeJson,
+} from "../../command/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { withoutMark } from "../../lib/utf8.js";
 import type { Receipt } from "../../sandbox/index.js";
 import type { ToolOutput } from "../../tools/index.js";
 import { createToolRegistry } from "../../tools/index.js";
-import type { CliContext } from "../context.js";
-import { receiptText } from "../display/receipt-text.js";
-import { say, write, writeJson } from "../render.js";
-import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
-import {
-  addSandboxOptions,
-  commandDirectory,
-  READS_ONLY_EGRESS,
-  type SandboxFlags,
-} from "../setup/sandbox-flags.js";
 import { requireTool } from "../setup/tool-catalogue.js";
-import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
 
 const maxInputBytes = 64 * 1024 * 1024;
 

@@ -1,10 +1,16 @@
 import type { Command } from "commander";
 import { DEFAULT_MODEL, loadConfig } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
+import {
+  addConfigOptions,
+  type ConfigFlags,
+  configChoice,
+  say,
+  writeJson,
+  writeTable,
+} from "../../command/index.js";
 import type { GateLayer } from "../../tools/index.js";
 import { explainGate } from "../../tools/index.js";
-import type { CliContext } from "../context.js";
-import { say, writeJson, writeTable } from "../render.js";
-import { addConfigOptions, type ConfigFlags, configChoice } from "../setup/config-choice.js";
 import { toolCatalogue } from "../setup/tool-catalogue.js";
 import { gateLayers } from "../setup/tool-settings.js";
 

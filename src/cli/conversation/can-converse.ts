@@ -1,4 +1,4 @@
-import type { CliContext } from "../context.js";
+import type { CliContext } from "../../command/index.js";
 
 /** Whether there is a person at a terminal that brig can draw on. */
 export function canConverse({ stdin, stdout, environment }: CliContext): boolean {

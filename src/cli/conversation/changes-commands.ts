@@ -1,7 +1,7 @@
 import type { Conversation } from "../../agent/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { PathReason, Sandbox, WorkspaceChange } from "../../sandbox/index.js";
-import type { Block, ListingLine } from "./screen/block.js";
+import { type Block, type ListingLine, notice, warning } from "./screen/block.js";
 import { plural } from "./screen/styled-line.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 import { diffLines, LONGEST_DIFF_BYTES, workspaceDiff } from "./workspace-diff.js";
@@ -141,12 +141,4 @@ function listing(
   const missing = count - shown.length;
   const more = missing > 0 ? [{ text: `and ${missing} more`, tone: "quiet" } as const] : [];
   return { kind: "listing", title, lines: [...shown, ...more] };
-}
-
-function notice(text: string): Block {
-  return { kind: "notice", tone: "quiet", text };
-}
-
-function warning(text: string, hint?: string): Block {
-  return { kind: "notice", tone: "warning", text, hint };
 }

@@ -3,7 +3,7 @@ import { egressOf, projectHosts, readSessionLines } from "../../agent/index.js";
 import type { NetworkScope } from "../../sandbox/index.js";
 import { describeNetwork, isWithinNetwork, mergedEntries, normalPattern } from "../../sandbox/index.js";
 import { egressRow } from "../egress/egress-text.js";
-import type { Block } from "./screen/block.js";
+import { type Block, notice, warning } from "./screen/block.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 
 const SHOWN_ATTEMPTS = 10;
@@ -80,12 +80,4 @@ async function overview(
 
 function listText(hosts: readonly string[]): string {
   return hosts.length === 0 ? "no hosts" : hosts.join(", ");
-}
-
-function notice(text: string): Block {
-  return { kind: "notice", tone: "quiet", text };
-}
-
-function warning(text: string, hint?: string): Block {
-  return { kind: "notice", tone: "warning", text, hint };
 }

@@ -1,14 +1,18 @@
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import type { AgentListener, Conversation, EarlierSession, PreparedSession } from "../../agent/index.js";
-import { openConversation, prepareSession } from "../../agent/index.js";
+import type {
+  AgentListener,
+  Conversation,
+  EarlierSession,
+  PreparedSession,
+  ResponseItem,
+} from "../../agent/index.js";
+import { isPrompt, messageText, openConversation, prepareSession } from "../../agent/index.js";
+import type { AgentFlags, CliContext } from "../../command/index.js";
+import { agentSettings, sessionHost, write } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
-import type { AgentFlags } from "../setup/agent-flags.js";
-import { agentSettings, sessionHost } from "../setup/agent-settings.js";
 import { readImages } from "../setup/run-input.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
 import { type ConversationActions, Driver } from "./driver.js";
@@ -18,9 +22,9 @@ import { PendingQuestions } from "./question.js";
 import { runSlashCommand } from "./run-slash-command.js";
 import { closingText, footerParts, headingBlock, toolRows } from "./screen/banner.js";
 import type { Block } from "./screen/block.js";
-import { earlierBlocks } from "./screen/earlier-blocks.js";
 import { hasBusyAgents, initialScreen, type ScreenState, showQuestion } from "./screen/screen-state.js";
 import { ScreenStore } from "./screen/screen-store.js";
+import { plural } from "./screen/styled-line.js";
 import { screenSize, TerminalScreen } from "./screen/terminal-screen.js";
 import { EventNeutraliser, failureNotice } from "./screen/view-event.js";
 import { reduceView, withBlock } from "./screen/view-state.js";
@@ -204,4 +208,25 @@ function asNotices(show: (block: Block) => void): Writable {
       done();
     },
   });
+}
+
+const SHOWN_MESSAGES = 6;
+
+function earlierBlocks(items: readonly ResponseItem[]): Block[] {
+  const messages = items.flatMap(messageBlock);
+  if (messages.length === 0) return [];
+  const hidden = messages.length - SHOWN_MESSAGES;
+  const text = hidden > 0 ? `resumed; the model also has ${plural(hidden, "earlier message")}` : "resumed";
+  return [{ kind: "notice", tone: "quiet", text }, ...messages.slice(-SHOWN_MESSAGES)];
+}
+
+function messageBlock(item: ResponseItem): Block[] {
+  if (item.type !== "message" || (item.role !== "assistant" && !isPrompt(item))) return [];
+  const text = neutralise(messageText(item)).trim();
+  if (text === "") return [];
+  return [
+    item.role === "assistant"
+      ? { kind: "message", lines: text.split("\n"), isFirst: true }
+      : { kind: "prompt", text },
+  ];
 }

@@ -14,7 +14,7 @@ import { applyToHost, showDiff, undoLastCall } from "./changes-commands.js";
 import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
 import type { Question } from "./question.js";
 import { contextLeft } from "./screen/banner.js";
-import type { Block } from "./screen/block.js";
+import { notice } from "./screen/block.js";
 import { failureNotice } from "./screen/view-event.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 
@@ -121,16 +121,16 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
       hint: `/mode ${modes}`,
     });
   }
-  if (argument === current) return show(quiet(`the mode is already ${current}`));
+  if (argument === current) return show(notice(`the mode is already ${current}`));
   // A user's own policy cannot be compared with a mode, so every mode counts as weaker than it.
   if (!isNoLooser(compareModes(argument, current))) {
     const answer = await questions.ask(weakerQuestion(argument, current), { signal });
     if (answer.kind !== "choice" || answer.choice.key !== "y")
-      return show(quiet(`the mode stays ${current}`));
+      return show(notice(`the mode stays ${current}`));
   }
   await conversation.changeSetting(await setup.inMode(argument));
   show(
-    quiet(
+    notice(
       `${argument} from now on. The container was replaced: running commands were stopped, and approvals you gave are forgotten`,
     ),
   );
@@ -167,9 +167,5 @@ const compactionTexts = {
 async function compact({ signal }: SlashCall, { conversation, show }: SlashParts): Promise<void> {
   const outcome = await conversation.compact({ signal });
   if (outcome.kind === "failed") show(failureNotice(outcome.error));
-  else if (outcome.kind !== "compacted") show(quiet(compactionTexts[outcome.kind]));
-}
-
-function quiet(text: string): Block {
-  return { kind: "notice", tone: "quiet", text };
+  else if (outcome.kind !== "compacted") show(notice(compactionTexts[outcome.kind]));
 }

@@ -4,13 +4,13 @@ import { join, relative } from "node:path";
 import { Readable } from "node:stream";
 import type { Command } from "commander";
 import { readSessionLines } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
+import { write } from "../../command/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { packageRoot } from "../../package-root.js";
 import { unifiedText } from "../../sandbox/index.js";
 import { runCommand } from "../commands/run.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
 import { lastSession } from "../sessions/chosen-session.js";
 
 const EXAMPLE = join(packageRoot, "examples/fix-failing-test");

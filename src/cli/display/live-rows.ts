@@ -1,4 +1,4 @@
-import type { OutputStream } from "../context.js";
+import type { OutputStream } from "../../command/index.js";
 
 /** A place in the changing rows. */
 export interface CursorPlace {

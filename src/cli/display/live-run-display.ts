@@ -1,15 +1,15 @@
 import type { AgentEvent } from "../../agent/index.js";
 import { noUsage } from "../../agent/index.js";
+import type { OutputStream } from "../../command/index.js";
+import { terminalSize } from "../../command/index.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { OutputStream } from "../context.js";
 import { ansiLine } from "../conversation/screen/ansi-line.js";
 import { blocksLines } from "../conversation/screen/block-lines.js";
 import { activityRows, agentRows, runningRows } from "../conversation/screen/live-lines.js";
 import { fitLine, type StyledLine } from "../conversation/screen/styled-line.js";
 import { EventNeutraliser } from "../conversation/screen/view-event.js";
 import { initialView, reduceView, type ViewState, withBlock } from "../conversation/screen/view-state.js";
-import { terminalSize } from "../terminal-session.js";
 import { LiveRows } from "./live-rows.js";
 
 const SHOWN_LINES = 8;

@@ -1,6 +1,6 @@
 import type { Writable } from "node:stream";
+import { describeError } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
-import { describeError } from "./error-text.js";
 
 type Warned = Pick<NodeJS.Process, "listeners" | "removeAllListeners" | "on"> & {
   stderr: Pick<Writable, "write">;

@@ -1,16 +1,15 @@
 import { styleText } from "node:util";
 import type { AgentEvent, AgentListener, CallEvent, CallSoFar, CommandSoFar } from "../../agent/index.js";
 import { CallsSoFar } from "../../agent/index.js";
+import type { CliContext, OutputStream } from "../../command/index.js";
+import { receiptText, usesColour } from "../../command/index.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../sandbox/index.js";
-import type { CliContext, OutputStream } from "../context.js";
-import { usesColour } from "../render.js";
 import { AgentLines } from "./agent-lines.js";
 import { callTitle, commandText, endText, setupText } from "./call-text.js";
 import { LiveRunDisplay } from "./live-run-display.js";
 import { progressText, startingText } from "./mcp-text.js";
-import { receiptText } from "./receipt-text.js";
 
 /** How many lines of a command's output are shown as they arrive, and how many from its end. */
 const LIVE_LINES = 20;

@@ -1,7 +1,7 @@
 import type { SessionSummary } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { fitRows } from "../../lib/terminal/table.js";
-import type { CliContext } from "../context.js";
 
 const SHOWN_PROMPT_CHARS = 60;
 

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { egressOf, readSessionLines } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson, writeTable } from "../../command/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import type { EgressEntry } from "../../sandbox/index.js";
 import { mergedEntries, proposeHosts } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 import { egressHeader, egressRow, entryAsJson } from "./egress-text.js";
 import { proposalText } from "./learning.js";

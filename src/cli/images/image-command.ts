@@ -1,21 +1,17 @@
-import { type Command, Option } from "commander";
-import { BrigError } from "../../errors.js";
+import type { Command } from "commander";
+import type { CliContext } from "../../command/index.js";
+import { sizeArgument, write } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
 import type { ImageName } from "../../sandbox/index.js";
 import { connectEngine, ensureImages, ensureToolboxVolume, imageDefinitions } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
-import { sizeArgument } from "../setup/option-values.js";
 import type { PruneFlags } from "./prune-command.js";
 
 const defaultNames: ImageName[] = ["toolbox", "base"];
 
 export function defineImage(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("brig image needs a subcommand: build, ls or prune", {
-      code: "usage.invalid",
-      hint: "see: brig image --help",
-    });
+    throw invalidUsage("brig image needs a subcommand: build, ls or prune", "see: brig image --help");
   });
   command
     .command("build")
@@ -38,11 +34,10 @@ export function defineImage(command: Command, context: CliContext): void {
     .command("prune")
     .description("remove images and toolbox volumes of other brig versions that no container uses")
     .option("--tasks", "also remove the images built for tasks that nobody needs")
-    .addOption(
-      new Option(
-        "--image-budget <size>",
-        "also remove images built for tasks, used longest ago first, until the rest take no more than this, such as 50GB",
-      ).argParser(sizeArgument),
+    .option(
+      "--image-budget <size>",
+      "also remove images built for tasks, used longest ago first, until the rest take no more than this, such as 50GB",
+      sizeArgument,
     )
     .option("--dry-run", "only print what would be removed")
     .option("--json", "print the report as JSON")
@@ -54,10 +49,10 @@ export function defineImage(command: Command, context: CliContext): void {
 
 function collectName(name: string, before: ImageName[] = []): ImageName[] {
   if (isImageName(name)) return [...before, name];
-  throw new BrigError(`brig has no image ${JSON.stringify(name)}`, {
-    code: "usage.invalid",
-    hint: `use one of ${Object.keys(imageDefinitions).join(", ")}`,
-  });
+  throw invalidUsage(
+    `brig has no image ${JSON.stringify(name)}`,
+    `use one of ${Object.keys(imageDefinitions).join(", ")}`,
+  );
 }
 
 function isImageName(name: string): name is ImageName {

@@ -1,10 +1,10 @@
 import { TaskImageStore } from "../../batch/index.js";
+import type { CliContext } from "../../command/index.js";
+import { write, writeJson, writeTable } from "../../command/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
 import type { Engine } from "../../sandbox/index.js";
 import { listImages } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { write, writeJson, writeTable } from "../render.js";
 
 /** Lists brig's own images, and then those that it built for tasks: used longest ago first, as they are removed. */
 export async function listAllImages(

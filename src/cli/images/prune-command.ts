@@ -1,9 +1,9 @@
 import { TaskImageStore } from "../../batch/index.js";
+import type { CliContext } from "../../command/index.js";
+import { write, writeJson, writeTable } from "../../command/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import type { Engine, PrunedObject, PruneReport } from "../../sandbox/index.js";
 import { pruneImages } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { write, writeJson, writeTable } from "../render.js";
 
 export interface PruneFlags {
   dryRun?: boolean;

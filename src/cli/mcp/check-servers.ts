@@ -1,10 +1,8 @@
 import type { AgentSandbox, McpServerConfig } from "../../agent/index.js";
 import { resolveRun, serverOpener } from "../../agent/index.js";
+import type { AgentFlags, CliContext } from "../../command/index.js";
+import { agentSettings, openSandbox, sessionHost } from "../../command/index.js";
 import { messageWithHint } from "../../errors.js";
-import type { CliContext } from "../context.js";
-import type { AgentFlags } from "../setup/agent-flags.js";
-import { agentSettings, sessionHost } from "../setup/agent-settings.js";
-import { openSandbox } from "../setup/open-sandbox.js";
 
 /** Whether a server has started, and the tools that it listed. All texts are untrusted. */
 export interface CheckedServer {

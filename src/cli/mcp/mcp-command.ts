@@ -1,14 +1,20 @@
 import type { Command } from "commander";
 import type { McpServerConfig } from "../../agent/index.js";
 import { loadConfig } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
+import type { AgentFlags, CliContext } from "../../command/index.js";
+import {
+  addConfigOptions,
+  addLimitOptions,
+  addVariableOptions,
+  configChoice,
+  type LimitFlags,
+  type VariableFlags,
+  write,
+  writeJson,
+  writeTable,
+} from "../../command/index.js";
+import { type BrigError, invalidUsage } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
-import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
-import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
-import type { CliContext } from "../context.js";
-import { write, writeJson, writeTable } from "../render.js";
-import type { AgentFlags } from "../setup/agent-flags.js";
-import { addConfigOptions, configChoice } from "../setup/config-choice.js";
 import type { CheckedServer } from "./check-servers.js";
 import { describedServer, detailRows, listRow } from "./server-text.js";
 
@@ -23,10 +29,7 @@ type Servers = Readonly<Record<string, McpServerConfig>>;
 export function defineMcp(command: Command, context: CliContext): void {
   const described = command.description("list the MCP servers of the configuration, or show one");
   described.action(() => {
-    throw new BrigError("brig mcp needs a subcommand: list or get", {
-      code: "usage.invalid",
-      hint: "see: brig mcp --help",
-    });
+    throw invalidUsage("brig mcp needs a subcommand: list or get", "see: brig mcp --help");
   });
   withOptions(described.command("list").alias("ls").description("list the configured servers")).action(
     async (flags: McpFlags) => {
@@ -105,8 +108,8 @@ function described(
 
 function unknownServer(name: string, names: readonly string[]): BrigError {
   const meant = suggest(name, names);
-  return new BrigError(`there is no MCP server ${JSON.stringify(name)} in the configuration`, {
-    code: "usage.invalid",
-    hint: meant === null ? "brig mcp list names all of them" : `did you mean ${meant}?`,
-  });
+  return invalidUsage(
+    `there is no MCP server ${JSON.stringify(name)} in the configuration`,
+    meant === null ? "brig mcp list names all of them" : `did you mean ${meant}?`,
+  );
 }

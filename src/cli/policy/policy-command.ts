@@ -1,14 +1,11 @@
 import type { Command } from "commander";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
 import { SANDBOX_MODES } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
 
 export function definePolicy(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("brig policy needs a subcommand: show or check", {
-      code: "usage.invalid",
-      hint: "see: brig policy --help",
-    });
+    throw invalidUsage("brig policy needs a subcommand: show or check", "see: brig policy --help");
   });
   command
     .command("show")

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { stringify } from "smol-toml";
+import type { CliContext } from "../../command/index.js";
+import { write } from "../../command/index.js";
 import { parsePolicy, readPolicy, readPolicyText } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
 
 /** Prints a policy in full, with everything that it extends. Error: `policy.invalid`. */
 export async function showPolicy(policy: string, { stdout, cwd }: CliContext): Promise<void> {

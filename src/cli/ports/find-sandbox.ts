@@ -1,5 +1,5 @@
-import { BrigError } from "../../errors.js";
-import type { ControlRecord } from "./control/control-records.js";
+import type { ControlRecord } from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 
 export type RunningSandbox = ControlRecord & { pid: number };
 
@@ -21,16 +21,13 @@ export function findSandbox(running: readonly RunningSandbox[], wanted: string |
       { code: "session.unknown", hint: "brig port --all lists the running sandboxes" },
     );
   if (found.length === 1) return first;
-  throw new BrigError(
+  throw invalidUsage(
     wanted === undefined
       ? `${found.length} sandboxes are running`
       : `${found.length} running sandboxes are ${JSON.stringify(wanted)}`,
-    {
-      code: "usage.invalid",
-      hint: `name one: ${found
-        .slice(0, 10)
-        .map(({ sandbox }) => sandbox.slice(0, 8))
-        .join(", ")}; brig port --all says what runs in each`,
-    },
+    `name one: ${found
+      .slice(0, 10)
+      .map(({ sandbox }) => sandbox.slice(0, 8))
+      .join(", ")}; brig port --all says what runs in each`,
   );
 }

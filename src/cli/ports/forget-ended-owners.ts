@@ -1,6 +1,6 @@
 import { access } from "node:fs/promises";
+import { controlDirectory, openControlRecords } from "../../command/index.js";
 import { openPorts } from "../../sandbox/index.js";
-import { controlDirectory, openControlRecords } from "./control/control-records.js";
 
 /**
  * Removes what killed processes have left below `$BRIG_HOME`: the records of their open ports, and of their sandboxes that took requests for ports.

@@ -1,13 +1,18 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { BrigError } from "../../errors.js";
+import type { CliContext, PublishedPort } from "../../command/index.js";
+import {
+  openControlRecords,
+  portPair,
+  publishedPort,
+  say,
+  write,
+  writeJson,
+  writeTable,
+} from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import { openPorts } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
-import { askOwner } from "./control/ask-owner.js";
-import { openControlRecords } from "./control/control-records.js";
+import { askOwner } from "./ask-owner.js";
 import { findSandbox, type RunningSandbox } from "./find-sandbox.js";
-import { portPair, publishedPort } from "./published-ports.js";
-import type { PublishedPort } from "./sandbox-ports.js";
 
 interface PortFlags {
   all?: boolean;
@@ -48,10 +53,7 @@ function closedPort(text: string): number {
 
 async function runPort(words: readonly string[], flags: PortFlags, context: CliContext): Promise<void> {
   if (flags.close !== undefined && words.length > 0)
-    throw new BrigError("--close takes only a port of 127.0.0.1", {
-      code: "usage.invalid",
-      hint: "brig port lists them",
-    });
+    throw invalidUsage("--close takes only a port of 127.0.0.1", "brig port lists them");
   if (flags.close !== undefined) return await closePort(flags.close, flags, context);
   if (words.length === 0) return await listPorts(flags, context);
   const [last = ""] = words.slice(-1);

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import type { CliContext } from "../context.js";
-import { openControlRecords } from "../ports/control/control-records.js";
-import { say, writeJson, writeTable } from "../render.js";
+import type { CliContext } from "../../command/index.js";
+import { openControlRecords, say, writeJson, writeTable } from "../../command/index.js";
 import { type ListedSandbox, listSandboxes } from "./listed-sandboxes.js";
 
 interface PsFlags {

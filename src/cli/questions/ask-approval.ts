@@ -1,12 +1,11 @@
 import { EventEmitter, once } from "node:events";
 import { styleText } from "node:util";
 import type { ApprovalAnswer, Approver } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
+import { terminalSize, write } from "../../command/index.js";
 import { breakBetweenWords } from "../../lib/terminal/break-columns.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
-import { terminalSize } from "../terminal-session.js";
 import {
   type ApprovalChoice,
   answerOfEnter,

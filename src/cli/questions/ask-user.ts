@@ -1,9 +1,9 @@
 import { createInterface, type Interface } from "node:readline";
+import type { InputStream, OutputStream } from "../../command/index.js";
+import { fitted } from "../../command/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
 import type { AskedUser, UserQuestion } from "../../tools/index.js";
-import type { InputStream, OutputStream } from "../context.js";
-import { fitted } from "../render.js";
 
 /**
  * Asks the model's questions on standard error. An answer is the number of a choice or any other text. To

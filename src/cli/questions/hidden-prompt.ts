@@ -1,9 +1,8 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { BrigError } from "../../errors.js";
-import type { CliContext } from "../context.js";
-import { write } from "../render.js";
-import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
+import type { CliContext } from "../../command/index.js";
+import { ENDS_WITH_INPUT, noteWait, readInput, write } from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 
 const maxBytes = 64 * 1024;
 
@@ -14,8 +13,7 @@ const maxBytes = 64 * 1024;
 export async function readHidden(question: string, context: CliContext): Promise<string> {
   context.signal.throwIfAborted();
   if (context.stdin.isTTY !== true) {
-    const tooLong = () =>
-      new BrigError(`standard input has more than ${maxBytes} bytes`, { code: "usage.invalid" });
+    const tooLong = () => invalidUsage(`standard input has more than ${maxBytes} bytes`);
     using _ = noteWait(context.stderr, { awaited: "reading from standard input", hint: ENDS_WITH_INPUT });
     return (await readInput(context.stdin, { signal: context.signal, maxBytes, tooLong })).toString("utf8");
   }

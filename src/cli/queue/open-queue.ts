@@ -7,11 +7,11 @@ import {
   openStore,
   readRedisAddress,
 } from "../../batch/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { say } from "../../command/index.js";
+import { type BrigError, invalidUsage } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { CliContext } from "../context.js";
-import { say } from "../render.js";
 import type { QueueFlags } from "./queue-flags.js";
 
 const MAX_CERTIFICATE_BYTES = 1024 * 1024;
@@ -61,12 +61,12 @@ async function certificates(file: string): Promise<string> {
   if (read.kind === "text" && read.text.includes("-----BEGIN CERTIFICATE-----")) return read.text;
   const problem =
     read.kind === "missing" ? "does not exist" : read.kind === "text" ? "has none" : read.reason;
-  throw new BrigError(`the certificates of --redis-ca cannot be used: ${file} ${problem}`, {
-    code: "usage.invalid",
-    hint: "name a file in PEM, which has lines with BEGIN CERTIFICATE",
-  });
+  throw invalidUsage(
+    `the certificates of --redis-ca cannot be used: ${file} ${problem}`,
+    "name a file in PEM, which has lines with BEGIN CERTIFICATE",
+  );
 }
 
 function missing(flag: string, what: string): BrigError {
-  return new BrigError(`${flag} is missing`, { code: "usage.invalid", hint: `give it ${what}` });
+  return invalidUsage(`${flag} is missing`, `give it ${what}`);
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { QueueStatus } from "../../batch/index.js";
-import type { CliContext } from "../context.js";
-import { say, write, writeJson, writeTable } from "../render.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeJson, writeTable } from "../../command/index.js";
 import { addQueueOptions, type QueueFlags } from "./queue-flags.js";
 
 type Flags = Partial<QueueFlags> & { json?: boolean };

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { ConfigFlags } from "../setup/config-choice.js";
+import type { ConfigFlags } from "../../command/index.js";
 
 export interface QueueFlags {
   queue: string;

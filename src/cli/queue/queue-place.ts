@@ -3,8 +3,8 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { RunSpec } from "../../batch/index.js";
 import { PendingJobs, QueueRunner, TaskPackages } from "../../batch/index.js";
+import { say } from "../../command/index.js";
 import type { BatchPlace, OpenPlaceOptions } from "../batch/batch-place.js";
-import { say } from "../render.js";
 import { openQueue, openResults } from "./open-queue.js";
 
 /** How many attempts are in the queue at a time: enough for many workers, and few enough to look at. */

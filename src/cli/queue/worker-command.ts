@@ -1,8 +1,7 @@
 import { type Command, Option } from "commander";
+import type { CliContext } from "../../command/index.js";
+import { addConfigOptions, durationArgument } from "../../command/index.js";
 import { atLeastOne } from "../batch/batch-flags.js";
-import type { CliContext } from "../context.js";
-import { addConfigOptions } from "../setup/config-choice.js";
-import { durationArgument } from "../setup/option-values.js";
 import { addQueueOptions, type WorkerFlags } from "./queue-flags.js";
 
 const DEFAULT_LEASE_MS = 30_000;
@@ -13,11 +12,7 @@ export function defineWorker(command: Command, context: CliContext): void {
     queue: "take attempts from this queue: redis://HOST, or rediss://HOST with TLS",
     results: "where to put results, and where tasks are: as the command that submitted them has it",
   })
-    .addOption(
-      new Option("-n, --concurrency <number>", "attempts at a time (default: by the machine)").argParser(
-        atLeastOne,
-      ),
-    )
+    .option("-n, --concurrency <number>", "attempts at a time (default: by the machine)", atLeastOne)
     .addOption(
       new Option(
         "--lease <time>",

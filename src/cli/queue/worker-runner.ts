@@ -13,10 +13,10 @@ import type {
   RunSpec,
 } from "../../batch/index.js";
 import { attemptLimits, containerRunner, settingDifferences } from "../../batch/index.js";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import { chosenAgent } from "../../command/index.js";
+import { type BrigError, invalidUsage } from "../../errors.js";
 import type { Engine } from "../../sandbox/index.js";
-import { chosenAgent } from "../batch/chosen-agent.js";
-import type { CliContext } from "../context.js";
 import type { WorkerFlags } from "./queue-flags.js";
 
 export interface RunnerPlace {
@@ -84,8 +84,8 @@ function otherAgent(differences: ReturnType<typeof settingDifferences>): BrigErr
   const lines = differences.map(
     ({ field, before, after }) => `  ${field}: ${before ?? "nothing"} in the run, ${after ?? "nothing"} here`,
   );
-  return new BrigError(["its agent would be another one:", ...lines].join("\n"), {
-    code: "usage.invalid",
-    hint: "give the worker the configuration of the command that submitted the run",
-  });
+  return invalidUsage(
+    ["its agent would be another one:", ...lines].join("\n"),
+    "give the worker the configuration of the command that submitted the run",
+  );
 }

@@ -3,8 +3,8 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { SessionFileEntry } from "../../agent/index.js";
 import { findLastSession, findSession } from "../../agent/index.js";
-import { BrigError } from "../../errors.js";
-import type { CliContext } from "../context.js";
+import type { CliContext } from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 
 /** An option that replaces the id of a session. */
 export interface SessionChoice {
@@ -40,11 +40,11 @@ export async function chosenFile(
 
 export function refuseBoth(isGiven: boolean, { last }: SessionChoice): void {
   if (isGiven && last === true)
-    throw usage("--last cannot be combined with a session's id", "leave out one of them");
+    throw invalidUsage("--last cannot be combined with a session's id", "leave out one of them");
 }
 
 export function noSession(): BrigError {
-  return usage("no session given", "give the id of one, or --last; list them with: brig sessions");
+  return invalidUsage("no session given", "give the id of one, or --last; list them with: brig sessions");
 }
 
 /** Finds the file of a session by the session's id, the start of the id, or the path of the file. */
@@ -82,8 +82,4 @@ export async function lastSession(
         ? "use --all for sessions of any directory, or list them with: brig sessions"
         : "list the sessions of all directories with: brig sessions",
   });
-}
-
-function usage(message: string, hint: string): BrigError {
-  return new BrigError(message, { code: "usage.invalid", hint });
 }

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { platform } from "node:os";
-import type { CliContext } from "../context.js";
+import type { CliContext } from "../../command/index.js";
 
 /**
  * Opens a browser if somebody can see it: there is a terminal, or `isAskedFor` says so. Failures are ignored,

@@ -1,11 +1,16 @@
 import { resolve } from "node:path";
-import { BrigError } from "../../errors.js";
+import type { CliContext } from "../../command/index.js";
+import {
+  decodeGiven,
+  ENDS_WITH_INPUT,
+  noteWait,
+  readGivenFile,
+  readInput,
+  type WaitNotes,
+} from "../../command/index.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import { imageType } from "../../lib/image-type.js";
-import { decodeMarked } from "../../lib/utf8.js";
 import { ImageResizer } from "../../tools/index.js";
-import type { CliContext } from "../context.js";
-import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
-import { readGivenFile, type WaitNotes } from "./given-file.js";
 
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
@@ -45,24 +50,6 @@ export async function readImages(
   return await Promise.all(given.map((image) => fitImage(image, resizer)));
 }
 
-export async function readOutputSchema(
-  path: string,
-  signal: AbortSignal,
-  notes: WaitNotes = {},
-): Promise<Record<string, unknown>> {
-  const text = decode(await readGivenFile(path, signal, notes), `the output schema ${path}`);
-  try {
-    const schema: unknown = JSON.parse(text);
-    if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
-  } catch (cause) {
-    throw usage(
-      `the output schema ${path} is not JSON: ${cause instanceof Error ? cause.message : ""}`,
-      cause,
-    );
-  }
-  throw usage(`the output schema ${path} is not a JSON object`);
-}
-
 interface GivenImage {
   path: string;
   bytes: Buffer;
@@ -81,19 +68,14 @@ async function readText(context: CliContext, awaited: string): Promise<string> {
   using _ = noteWait(context.stderr, { awaited, hint: ENDS_WITH_INPUT });
   const { stdin, signal } = context;
   const tooLong = () => usage(`standard input is larger than ${MAX_INPUT_BYTES} bytes`);
-  return decode(await readInput(stdin, { signal, maxBytes: MAX_INPUT_BYTES, tooLong }), "standard input");
-}
-
-function decode(bytes: Uint8Array, name: string): string {
-  try {
-    return decodeMarked(bytes);
-  } catch (cause) {
-    throw usage(`${name} is not text in UTF-8 or UTF-16`, cause);
-  }
+  return decodeGiven(
+    await readInput(stdin, { signal, maxBytes: MAX_INPUT_BYTES, tooLong }),
+    "standard input",
+  );
 }
 
 function noPrompt(hint: string): BrigError {
-  return new BrigError("there is no prompt", { code: "usage.invalid", hint });
+  return invalidUsage("there is no prompt", hint);
 }
 
 function usage(message: string, cause?: unknown): BrigError {

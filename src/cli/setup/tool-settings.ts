@@ -7,9 +7,9 @@ import {
   functionGates,
   profileOf,
 } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
 import type { GateLayer } from "../../tools/index.js";
 import { defaultGates, mergeGates, noAgents, nobodyToAsk, noForks, noMcpServers } from "../../tools/index.js";
-import type { CliContext } from "../context.js";
 
 type ConfiguredValues = Pick<LoadedConfig, "config" | "sources">;
 

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { ChangingStep, SessionLine } from "../../agent/index.js";
 import { changingSteps, readSessionLines, WorkspaceReading } from "../../agent/index.js";
+import type { CliContext } from "../../command/index.js";
+import { say, write, writeTable } from "../../command/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { clipped } from "../../sandbox/index.js";
-import type { CliContext } from "../context.js";
 import { callTitle, changedText } from "../display/call-text.js";
-import { say, write, writeTable } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 
 const CALL_CHARS = 60;

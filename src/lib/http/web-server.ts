@@ -1,11 +1,5 @@
 import { once } from "node:events";
-import {
-  createServer,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type OutgoingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
@@ -15,10 +9,17 @@ export interface Served {
   Bindings: HttpBindings;
 }
 
-export interface WebServerOptions extends ServerOptions {
+/** All times are in milliseconds; the defaults are those of Node. */
+export interface WebServerLimits {
   maxConnections: number;
-  /** How long a client may leave an answer unread, in milliseconds. Default: forever. */
+  /** How long the head of a request may take to arrive. */
+  headMs?: number;
+  /** How long a whole request may take to arrive. */
+  requestMs?: number;
+  /** How long a client may leave an answer unread. Default: forever. */
   unreadMs?: number;
+  /** How long a connection may be idle between two requests. */
+  keepAliveMs?: number;
 }
 
 /** When a service ends, how long the rest of the answers may take to reach the clients. */
@@ -31,10 +32,16 @@ export function openApp(): Hono<Served> {
 
 export function openWebServer(
   app: Hono<Served>,
-  { maxConnections, unreadMs, ...options }: WebServerOptions,
+  { maxConnections, headMs, requestMs, unreadMs, keepAliveMs }: WebServerLimits,
 ): Server {
   const answer = async (request: Request, env: HttpBindings) =>
     inTime(await app.fetch(request, env), env.outgoing, unreadMs);
+  const options = {
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: headMs === undefined ? undefined : Math.min(1000, headMs),
+    keepAliveTimeout: keepAliveMs,
+  };
   const server = createServer(options, (incoming, outgoing) => {
     outgoing.on("error", () => undefined);
     const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {

@@ -42,6 +42,23 @@ export class NeutralStream {
   }
 }
 
+/** `neutralise` for a text that arrives in pieces, which may split control sequences and surrogate pairs. */
+export class NeutralText {
+  readonly #stream: NeutralStream;
+  #half = "";
+
+  constructor(options: NeutraliseOptions = {}) {
+    this.#stream = new NeutralStream(options);
+  }
+
+  push(piece: string): string {
+    const text = this.#half + piece;
+    const isCut = /[\ud800-\udbff]$/.test(text);
+    this.#half = isCut ? text.slice(-1) : "";
+    return this.#stream.push(Buffer.from(isCut ? text.slice(0, -1) : text));
+  }
+}
+
 class Neutraliser {
   readonly #keepsColours: boolean;
   readonly #keepsInvisible: boolean;

@@ -115,8 +115,8 @@ export class SessionList {
         else session.send(notice);
       },
     });
-    if (this.#isClosed || this.#sessions.has(prepared.threadId)) {
-      prepared.discard();
+    if (this.#isClosed || this.#sessions.has(prepared.options.threadId)) {
+      prepared.options.session?.close();
       throw invalidRequest(this.#isClosed ? "the connection is closing" : "the session is open already");
     }
     try {
@@ -128,7 +128,7 @@ export class SessionList {
         onStuck,
       });
     } catch (error) {
-      prepared.discard();
+      prepared.options.session?.close();
       throw error;
     }
     this.#sessions.set(session.id, session);

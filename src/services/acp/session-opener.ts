@@ -1,16 +1,9 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
-import type {
-  Approver,
-  Conversation,
-  ConversationOptions,
-  ModelClient,
-  SandboxSource,
-  SessionSetting,
-} from "../../agent/index.js";
-import type { SandboxMode } from "../../sandbox/index.js";
+import type { PreparedSession as AgentSession, Approver, Conversation } from "../../agent/index.js";
+import type { AgentFlags, CliContext } from "../../command/index.js";
 import type { AskedUser } from "../../tools/index.js";
 
-/** Everything that the sessions of an editor need from the rest of brig. The command line implements it. */
+/** Everything that the sessions of an editor need from the rest of brig. */
 export interface SessionOpener {
   /** The directory with brig's own files, session files among them. */
   readonly home: string;
@@ -38,25 +31,11 @@ export interface SessionRequest {
   onWarning(message: string): void;
 }
 
-export interface PreparedSession {
-  threadId: string;
-  /** Pass these to `openConversation`, with a listener. If no conversation is opened, `discard` must be called. */
-  options: ConversationOptions;
-  setting: SessionSetting;
-  reasoningEffort: string | undefined;
+/** If no conversation is opened with its options, its session file must be closed. */
+export interface PreparedSession extends Pick<AgentSession, "options" | "setting" | "inMode" | "withModel"> {
+  config: Pick<AgentSession["config"], "model_reasoning_effort">;
   /** Commands that a person can type after a slash. */
   commands: readonly SessionCommand[];
-  /** Opens the same session in another mode. The sandbox starts when its source is called. */
-  inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
-  /** The models to choose from, besides its own. */
-  models: readonly string[];
-  /**
-   * Opens another model of the same provider, or the same with another effort; null if the model cannot be
-   * changed.
-   */
-  changeModel: ((wanted: ModelChoice) => Promise<ModelClient>) | null;
-  /** Closes the session file that `prepare` opened. */
-  discard(): void;
 }
 
 export interface ModelChoice {
@@ -77,4 +56,12 @@ export interface Login {
   withBrowser(options: { signal: AbortSignal; show(url: URL): Promise<void> }): Promise<void>;
   /** Stores a key. Error: `usage.invalid` if it cannot be one. */
   withApiKey(key: string, options: { signal: AbortSignal }): Promise<void>;
+}
+
+/** What an editor shares with a person at a terminal. The command line has both, and hands it in. */
+export interface TerminalParts {
+  /** Logs a person in with ChatGPT at this terminal. */
+  logIn(flags: Pick<AgentFlags, "config">, context: CliContext): Promise<void>;
+  loginAtEditor(flags: Pick<AgentFlags, "config">, context: CliContext): Login;
+  sessionCommands(setup: AgentSession): SessionCommand[];
 }

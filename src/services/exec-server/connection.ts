@@ -7,6 +7,7 @@ import type { SessionList } from "./session-list.js";
 import { fileUri } from "./wire/file-uri.js";
 import {
   checkedParams,
+  invalidRequest,
   NO_REQUEST,
   parseMessage,
   type RequestId,
@@ -70,10 +71,9 @@ const methods: Readonly<Record<string, Method>> = {
   "environment/info": (session, _, sessions) => environmentOf(session, sessions),
   "environment/status": async () => ({ status: "ready" }),
   "http/request": () => {
-    throw new RpcError(
+    throw invalidRequest(
       "brig's exec-server makes no HTTP requests: they would leave from this machine and not from a sandbox. " +
         "Take environment_id out of this MCP server's table in config.toml, and Codex makes them itself",
-      { code: RpcErrorCode.invalidRequest },
     );
   },
   "environmentConfig/read": async (session, params) => {
@@ -169,10 +169,7 @@ export class Connection {
   }
 
   async #initialize(params: unknown): Promise<object> {
-    if (this.#session !== undefined)
-      throw new RpcError("initialize may only be sent once per connection", {
-        code: RpcErrorCode.invalidRequest,
-      });
+    if (this.#session !== undefined) throw invalidRequest("initialize may only be sent once per connection");
     const { resumeSessionId } = checkedParams(initializeParams, params);
     this.#session = this.#sessions.attach(resumeSessionId ?? null, (name, values) =>
       this.#write({ method: name, params: values }),
@@ -189,10 +186,7 @@ export class Connection {
       throw new RpcError(`brig's exec-server has no method ${JSON.stringify(method.slice(0, 200))}`, {
         code: RpcErrorCode.unknownMethod,
       });
-    if (this.#session === undefined)
-      throw new RpcError(`client must call initialize before ${method}`, {
-        code: RpcErrorCode.invalidRequest,
-      });
+    if (this.#session === undefined) throw invalidRequest(`client must call initialize before ${method}`);
     return await call(this.#session, params, this.#sessions);
   }
 

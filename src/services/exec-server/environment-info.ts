@@ -2,7 +2,7 @@ import type { SandboxFiles } from "../../sandbox/index.js";
 import { isFileError } from "../../tools/index.js";
 import { readVersion } from "../../version.js";
 import { toFileUri } from "./wire/file-uri.js";
-import { RpcError, RpcErrorCode } from "./wire/messages.js";
+import { invalidRequest } from "./wire/messages.js";
 
 const HOME = "/home/brig";
 
@@ -30,10 +30,9 @@ export async function shellOf(files: Pick<SandboxFiles, "stat">): Promise<Shell>
     });
     if (stat?.type === "file" && (stat.mode & 0o111) !== 0) return shell;
   }
-  throw new RpcError(
+  throw invalidRequest(
     `the image has no shell: neither ${SHELLS.map(({ path }) => path).join(" nor ")}. Codex runs every command in one: ` +
       "choose another image with --container-image",
-    { code: RpcErrorCode.invalidRequest },
   );
 }
 

@@ -6,7 +6,7 @@ import { environmentPolicy, processEnvironment } from "./environment.js";
 import { sandboxContext } from "./permissions.js";
 import { type Notify, ServedProcess } from "./served-process.js";
 import { fileUri } from "./wire/file-uri.js";
-import { checkedParams, RpcError, RpcErrorCode } from "./wire/messages.js";
+import { checkedParams, invalidRequest, RpcError, RpcErrorCode } from "./wire/messages.js";
 import type { Workspaces } from "./workspaces.js";
 
 const MAX_PROCESSES = 256;
@@ -123,19 +123,14 @@ export class ProcessMethods {
   }
 
   #refuse({ processId, enforceManagedNetwork }: z.infer<typeof startParams>): void {
-    if (this.#entries.has(processId))
-      throw new RpcError(`process ${processId} already exists`, { code: RpcErrorCode.invalidRequest });
+    if (this.#entries.has(processId)) throw invalidRequest(`process ${processId} already exists`);
     const running = [...this.#entries.values()].filter(
       (entry) => entry.kind === "starting" || entry.process.isRunning,
     );
     if (running.length >= MAX_PROCESSES)
-      throw new RpcError(`${MAX_PROCESSES} processes are running already`, {
-        code: RpcErrorCode.invalidRequest,
-      });
+      throw invalidRequest(`${MAX_PROCESSES} processes are running already`);
     if (enforceManagedNetwork === true)
-      throw new RpcError("brig has no managed network yet: turn network_proxy off in config.toml", {
-        code: RpcErrorCode.invalidRequest,
-      });
+      throw invalidRequest("brig has no managed network yet: turn network_proxy off in config.toml");
   }
 
   async #spawn(params: z.infer<typeof startParams>): Promise<ServedProcess> {
@@ -162,7 +157,7 @@ export class ProcessMethods {
     if (entry?.kind === "started") return entry.process;
     const state =
       entry === undefined ? `unknown process id ${processId}` : `process id ${processId} is starting`;
-    throw new RpcError(state, { code: RpcErrorCode.invalidRequest });
+    throw invalidRequest(state);
   }
 
   #forgetLater(processId: string): void {

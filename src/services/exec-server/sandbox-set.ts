@@ -1,4 +1,4 @@
-import { BrigError } from "../../errors.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import type {
   LoadedPolicy,
   Receipt,
@@ -56,10 +56,10 @@ export class SandboxSet {
     const known = this.#kept.get(key);
     if (known !== undefined) return await known.opening;
     if (this.#kept.size >= MAX_SANDBOXES)
-      throw new BrigError(`${MAX_SANDBOXES} sandboxes with other permissions are open already`, {
-        code: "usage.invalid",
-        hint: "start Codex again",
-      });
+      throw invalidUsage(
+        `${MAX_SANDBOXES} sandboxes with other permissions are open already`,
+        "start Codex again",
+      );
     const kept: Kept = { need, opening: this.#open(need, key), served: undefined };
     this.#kept.set(key, kept);
     kept.opening.then(

@@ -3,7 +3,7 @@ import { TimeLimit } from "../../lib/time/time-limit.js";
 import { type Shell, USUAL_SHELL } from "./environment-info.js";
 import type { CommonOptions } from "./sandbox-set.js";
 import { type Notifications, Session } from "./session.js";
-import { RpcError, RpcErrorCode } from "./wire/messages.js";
+import { invalidRequest, RpcError } from "./wire/messages.js";
 
 /** The time for which Codex's own server waits for a client to come back. */
 const RESUMABLE_MS = 30_000;
@@ -82,9 +82,7 @@ export class SessionList {
 
   #add(): Session {
     if (this.#sessions.size >= MAX_SESSIONS)
-      throw new RpcError(`the server has ${MAX_SESSIONS} sessions already`, {
-        code: RpcErrorCode.invalidRequest,
-      });
+      throw invalidRequest(`the server has ${MAX_SESSIONS} sessions already`);
     const session = new Session(this.#options.sandbox);
     this.#sessions.set(session.id, { session, expiry: undefined });
     return session;
@@ -92,8 +90,7 @@ export class SessionList {
 
   #resume(id: string): Session {
     const entry = this.#sessions.get(id);
-    if (entry === undefined)
-      throw new RpcError(`unknown session id ${id}`, { code: RpcErrorCode.invalidRequest });
+    if (entry === undefined) throw invalidRequest(`unknown session id ${id}`);
     if (entry.session.isConnected)
       throw new RpcError(`session ${id} is already attached to another connection`, {
         code: ALREADY_ATTACHED,

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { decidePermissions, needWithoutSandbox, type SandboxContext } from "./permissions.js";
 import { rootOf, type SandboxSet, type ServedSandbox } from "./sandbox-set.js";
-import { RpcError, RpcErrorCode } from "./wire/messages.js";
+import { invalidRequest } from "./wire/messages.js";
 
 /** The parts of a `SandboxSet` that are needed here. */
 export type Sandboxes = Pick<SandboxSet, "get" | "toLook" | "isPlaceholder">;
@@ -25,9 +25,7 @@ export class Workspaces {
   /** Adds a directory that the client works in. */
   name(directory: string): void {
     if (!this.#named.has(directory) && this.#named.size >= MAX_WORKSPACES)
-      throw new RpcError(`a session has at most ${MAX_WORKSPACES} workspaces`, {
-        code: RpcErrorCode.invalidRequest,
-      });
+      throw invalidRequest(`a session has at most ${MAX_WORKSPACES} workspaces`);
     this.#named.add(directory);
   }
 
@@ -41,9 +39,7 @@ export class Workspaces {
     const workspace = root ?? this.#workspaceOf(path);
     const decision = decidePermissions(context, { workspace, otherRoots });
     if (decision.kind === "need") return await this.#sandboxes.get(decision.need);
-    throw new RpcError(`brig cannot enforce this permission profile: ${decision.reason}`, {
-      code: RpcErrorCode.invalidRequest,
-    });
+    throw invalidRequest(`brig cannot enforce this permission profile: ${decision.reason}`);
   }
 
   /** A sandbox to read a file in that the client reads for itself. A path outside of every workspace is looked for in the image. */
@@ -71,9 +67,8 @@ export class Workspaces {
       this.#named.size > 0 ? [...this.#named] : [this.#presumed].filter((one) => one !== undefined);
     const root = rootOf(path, known) ?? (known.length === 1 ? known[0] : undefined);
     if (root !== undefined) return root;
-    throw new RpcError(
+    throw invalidRequest(
       `${JSON.stringify(path)} lies outside of the workspace: start Codex with -C in a directory that contains it`,
-      { code: RpcErrorCode.invalidRequest },
     );
   }
 }

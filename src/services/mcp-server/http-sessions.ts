@@ -1,9 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { isInitializeRequest, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import type { HttpLimits } from "./http-limits.js";
 import type { HttpRefusal } from "./http-refusal.js";
 import { ErrorCode } from "./incoming-message.js";
 import { allEnded, type OpenClient, type ServedClient } from "./served-client.js";
+
+export interface SessionLimits {
+  /** Sessions at the same time. Each client of the protocol of 2025 has one; later clients have none. */
+  maxSessions: number;
+  /** A session ends when its client has been silent for so many milliseconds. */
+  idleMs: number;
+}
 
 /** An answer to a request. Call `done` once the client has received all of it, or has gone. */
 export type SessionAnswer =
@@ -23,12 +29,12 @@ const NOT_FOUND = -32001;
 /** The sessions of clients that begin with `initialize`. */
 export class HttpSessions {
   readonly #openClient: OpenClient;
-  readonly #limits: HttpLimits;
+  readonly #limits: SessionLimits;
   readonly #sessions = new Map<string, Session>();
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(openClient: OpenClient, limits: HttpLimits) {
+  constructor(openClient: OpenClient, limits: SessionLimits) {
     this.#openClient = openClient;
     this.#limits = limits;
   }

@@ -4,10 +4,16 @@ import type { HttpBindings } from "@hono/node-server";
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import type { Hono } from "hono";
 import { listenOnLoopback } from "../../lib/http/loopback.js";
-import { closeOf, endOf, openApp, openWebServer, type Served } from "../../lib/http/web-server.js";
-import { defaultHttpLimits, type HttpLimits } from "./http-limits.js";
+import {
+  closeOf,
+  endOf,
+  openApp,
+  openWebServer,
+  type Served,
+  type WebServerLimits,
+} from "../../lib/http/web-server.js";
 import { type HttpRefusal, MCP_PATH, originRefusal, refusalOf, refusalResponse } from "./http-refusal.js";
-import { HttpSessions } from "./http-sessions.js";
+import { HttpSessions, type SessionLimits } from "./http-sessions.js";
 import { parseValue } from "./incoming-message.js";
 import {
   allEnded,
@@ -17,6 +23,17 @@ import {
   type OpenClient,
   type ServedClient,
 } from "./served-client.js";
+
+type HttpLimits = WebServerLimits & SessionLimits;
+
+const defaultLimits: HttpLimits = {
+  maxConnections: 1024,
+  maxSessions: 64,
+  idleMs: 30 * 60_000,
+  headMs: 10_000,
+  requestMs: 60_000,
+  unreadMs: 60_000,
+};
 
 export interface HttpService {
   /** 0: any free port. */
@@ -36,16 +53,10 @@ export interface HttpService {
  * everything that the clients started has ended.
  */
 export async function serveMcpHttp({ port, signal, onListening, ...service }: HttpService): Promise<never> {
-  const limits = { ...defaultHttpLimits, ...service.limits };
-  const { maxConnections, headMs, requestMs, unreadMs } = limits;
+  const limits = { ...defaultLimits, ...service.limits };
+  limits.keepAliveMs ??= limits.headMs;
   const clients = new HttpClients({ ...service, limits });
-  const server = openWebServer(clients.app(), {
-    ...{ maxConnections, unreadMs },
-    headersTimeout: headMs,
-    requestTimeout: requestMs,
-    connectionsCheckingInterval: Math.min(1000, headMs),
-    keepAliveTimeout: headMs,
-  });
+  const server = openWebServer(clients.app(), limits);
   try {
     onListening(`http://${await listenOnLoopback(server, port)}${MCP_PATH}`);
     if (!signal.aborted) await once(signal, "abort");
@@ -74,7 +85,7 @@ class HttpClients {
     token,
     openClient,
     limits,
-  }: Pick<HttpService, "token" | "openClient"> & { limits: HttpLimits }) {
+  }: Pick<HttpService, "token" | "openClient"> & { limits: SessionLimits }) {
     this.#token = token;
     this.#openClient = openClient;
     this.#sessions = new HttpSessions(openClient, limits);

@@ -20,7 +20,7 @@ import {
   taskOfRow,
   writeResult,
 } from "../../batch/index.js";
-import { BrigError } from "../../errors.js";
+import { BrigError, invalidUsage } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -243,10 +243,10 @@ class RunningEpisode {
     const before = this.#state;
     const { attempt, ending } = this.#options;
     if (before.kind !== "ended")
-      throw new BrigError("only an episode that has ended can be graded again", {
-        code: "usage.invalid",
-        hint: "wait for its end; its result has the first grade already",
-      });
+      throw invalidUsage(
+        "only an episode that has ended can be graded again",
+        "wait for its end; its result has the first grade already",
+      );
     this.#state = { kind: "grading", result: before.result };
     try {
       const { task, images, engine, environment, runtime, folder } = attempt;
@@ -292,7 +292,7 @@ function episodeTask(
 }
 
 function invalid(message: string): BrigError {
-  return new BrigError(message, { code: "usage.invalid", hint: "GET /openapi.json describes all requests" });
+  return invalidUsage(message, "GET /openapi.json describes all requests");
 }
 
 /** What the attempts of the service have in common. */
@@ -317,10 +317,10 @@ export function taskNamed(name: string, tasks: readonly Task[]): Task {
       hint: "GET /v1/tasks lists those that it was started with",
     });
   if (ending.length > 1)
-    throw new BrigError(`the tasks ${ending.map((one) => one.name).join(" and ")} both end in ${name}`, {
-      code: "usage.invalid",
-      hint: "give the whole name",
-    });
+    throw invalidUsage(
+      `the tasks ${ending.map((one) => one.name).join(" and ")} both end in ${name}`,
+      "give the whole name",
+    );
   refuseUnsupported(task);
   return task;
 }
@@ -359,10 +359,10 @@ export async function openTask(
   const task = taskNamed(name, place.tasks);
   const [step] = task.steps;
   if (step === undefined || task.steps.length > 1)
-    throw new BrigError(`the task ${task.name} has several steps`, {
-      code: "usage.invalid",
-      hint: "run it as an episode, whose agent gets one step after the other",
-    });
+    throw invalidUsage(
+      `the task ${task.name} has several steps`,
+      "run it as an episode, whose agent gets one step after the other",
+    );
   const ending = new AbortController();
   const agent = new HeldAgent();
   const attempt = await newAttempt(place, { task, agent, signal: ending.signal });

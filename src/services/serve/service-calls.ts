@@ -1,4 +1,4 @@
-import { BrigError } from "../../errors.js";
+import { invalidUsage } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { readVersion } from "../../version.js";
 import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
@@ -121,10 +121,7 @@ async function openPlace(
     ([, value]) => value !== undefined,
   );
   if (own === undefined) return await openTask(task, { place: attempts, signal });
-  throw new BrigError(`the sandbox of a task has its own ${own[0]}`, {
-    code: "usage.invalid",
-    hint: `leave ${own[0]} out`,
-  });
+  throw invalidUsage(`the sandbox of a task has its own ${own[0]}`, `leave ${own[0]} out`);
 }
 
 /** Errors: `serve.unknown`; `image.build-failed`; those of `openFree`. */
@@ -133,10 +130,7 @@ async function openWithTaskImage(
   { places, attempts, signal }: OpenOptions,
 ): Promise<OpenedPlace> {
   if (request.image !== undefined)
-    throw new BrigError("image and imageOfTask both name an image", {
-      code: "usage.invalid",
-      hint: "leave one of them out",
-    });
+    throw invalidUsage("image and imageOfTask both name an image", "leave one of them out");
   const task = taskNamed(`${request.imageOfTask}`, attempts.tasks);
   // Held until the sandbox is open, so that no other run removes it meanwhile.
   using image = await attempts.images.ready(task.environment.image, { task: task.name, signal });

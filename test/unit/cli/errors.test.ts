@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeError, errorAsJson } from "../../../src/cli/display/error-text.js";
+import { describeError, errorAsJson } from "../../../src/command/error-text.js";
 import { BrigError } from "../../../src/errors.js";
 
 const shortly = { showsCauses: false };

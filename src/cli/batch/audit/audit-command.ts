@@ -1,7 +1,6 @@
-import { type Command, Option } from "commander";
-import { addLimitOptions } from "../../container/limit-options.js";
-import type { CliContext } from "../../context.js";
-import { collect } from "../../setup/option-values.js";
+import type { Command } from "commander";
+import type { CliContext } from "../../../command/index.js";
+import { addLimitOptions, collect } from "../../../command/index.js";
 import { atLeastOne } from "../batch-flags.js";
 import type { AuditFlags } from "./audit.js";
 
@@ -9,24 +8,15 @@ export function defineAudit(command: Command, context: CliContext): void {
   addLimitOptions(command, "what the task asks for")
     .description("try known attacks on graders against tasks, and say which of them succeed")
     .argument("[paths...]", "tasks, directories of tasks, or files of rows")
-    .addOption(
-      new Option(
-        "--attack <name>",
-        "try only attacks of this name, which may contain * and ?; may be repeated",
-      ).argParser(collect),
+    .option(
+      "--attack <name>",
+      "try only attacks of this name, which may contain * and ?; may be repeated",
+      collect,
     )
-    .addOption(
-      new Option("--task <pattern>", "audit only tasks of this name; may be repeated").argParser(collect),
-    )
-    .addOption(
-      new Option("--exclude <pattern>", "leave out tasks of this name; may be repeated").argParser(collect),
-    )
+    .option("--task <pattern>", "audit only tasks of this name; may be repeated", collect)
+    .option("--exclude <pattern>", "leave out tasks of this name; may be repeated", collect)
     .option("--skip-unusable", "leave out tasks that cannot be used, instead of auditing none")
-    .addOption(
-      new Option("-n, --concurrency <number>", "attempts at a time (default: by the machine)").argParser(
-        atLeastOne,
-      ),
-    )
+    .option("-n, --concurrency <number>", "attempts at a time (default: by the machine)", atLeastOne)
     .option("--runtime <name>", "the OCI runtime of the containers (default: the engine's)")
     .option("--offline", "pull nothing; fail at once if an image is missing")
     .option("--list", "only list the attacks, and what each tries")

@@ -10,17 +10,22 @@ import {
   refuseUnsupportedTasks,
   runAttempt,
 } from "../../../batch/index.js";
-import { BrigError } from "../../../errors.js";
+import type { CliContext } from "../../../command/index.js";
+import {
+  configChoice,
+  flaggedLimits,
+  type LimitFlags,
+  openBatchImages,
+  say,
+  writeJson,
+  writeTable,
+} from "../../../command/index.js";
+import { invalidUsage } from "../../../errors.js";
 import { createProgress } from "../../../lib/terminal/progress.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { matchesWildcards } from "../../../lib/wildcards.js";
 import { connectEngine } from "../../../sandbox/index.js";
-import { flaggedLimits, type LimitFlags } from "../../container/limit-options.js";
-import type { CliContext } from "../../context.js";
-import { say, writeJson, writeTable } from "../../render.js";
-import { configChoice } from "../../setup/config-choice.js";
-import { openBatchImages } from "../images/batch-images.js";
 import { requireImages } from "../images/ready-images.js";
 import { readChosen } from "../read-chosen.js";
 import { auditAsJson, auditText } from "./audit-text.js";
@@ -44,10 +49,10 @@ export async function audit(paths: readonly string[], flags: AuditFlags, context
   const attacks = chosenAttacks(flags.attack);
   if (flags.list === true) return await listAttacks(attacks, flags, context);
   if (paths.length === 0)
-    throw new BrigError("name at least one task to audit", {
-      code: "usage.invalid",
-      hint: "brig batch audit PATH, or brig batch audit --list for the attacks",
-    });
+    throw invalidUsage(
+      "name at least one task to audit",
+      "brig batch audit PATH, or brig batch audit --list for the attacks",
+    );
   const { stdout } = context;
   const selection = { include: flags.task, exclude: flags.exclude };
   const { tasks } = await readChosen(paths, { selection, skipsUnusable: flags.skipUnusable }, context);
@@ -61,10 +66,10 @@ export async function audit(paths: readonly string[], flags: AuditFlags, context
 function chosenAttacks(patterns: readonly string[] | undefined): readonly Attack[] {
   for (const pattern of patterns ?? [])
     if (!attackLibrary.some(({ name }) => matchesWildcards(name, pattern)))
-      throw new BrigError(`there is no attack ${JSON.stringify(pattern)}`, {
-        code: "usage.invalid",
-        hint: "brig batch audit --list names all attacks",
-      });
+      throw invalidUsage(
+        `there is no attack ${JSON.stringify(pattern)}`,
+        "brig batch audit --list names all attacks",
+      );
   if (patterns === undefined) return attackLibrary;
   return attackLibrary.filter(({ name }) => patterns.some((pattern) => matchesWildcards(name, pattern)));
 }

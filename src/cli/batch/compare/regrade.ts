@@ -11,14 +11,12 @@ import {
   requireRun,
   writeReports,
 } from "../../../batch/index.js";
+import type { CliContext, Interruption } from "../../../command/index.js";
+import { configChoice, openBatchImages, say, write, writeTable } from "../../../command/index.js";
 import { jsonText } from "../../../lib/json/json-text.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { connectEngine } from "../../../sandbox/index.js";
-import type { CliContext, Interruption } from "../../context.js";
-import { say, write, writeTable } from "../../render.js";
-import { configChoice } from "../../setup/config-choice.js";
 import { endAsJson, eventAsJson } from "../batch-json.js";
-import { openBatchImages } from "../images/batch-images.js";
 import { requireImages } from "../images/ready-images.js";
 import { showBatch, silent } from "../progress/show-batch.js";
 import { readChosen } from "../read-chosen.js";

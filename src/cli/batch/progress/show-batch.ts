@@ -1,7 +1,7 @@
 import type { BatchEvent } from "../../../batch/index.js";
+import type { CliContext, OutputStream } from "../../../command/index.js";
 import { fitWidth } from "../../../lib/terminal/display-width.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import type { CliContext, OutputStream } from "../../context.js";
 import { LiveRows } from "../../display/live-rows.js";
 import { batchRows, progressLine, resultLine, stopText, waitText } from "./batch-rows.js";
 import { BatchView } from "./batch-view.js";

@@ -9,12 +9,10 @@ import {
   refuseUnsupportedTasks,
   verifySeal,
 } from "../../../batch/index.js";
+import type { CliContext } from "../../../command/index.js";
+import { configChoice, openBatchImages, say, writeJson, writeTable } from "../../../command/index.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { connectEngine } from "../../../sandbox/index.js";
-import type { CliContext } from "../../context.js";
-import { say, writeJson, writeTable } from "../../render.js";
-import { configChoice } from "../../setup/config-choice.js";
-import { openBatchImages } from "../images/batch-images.js";
 import { readChosen } from "../read-chosen.js";
 
 export interface VerifyFlags {

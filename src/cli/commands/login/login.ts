@@ -1,14 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { IssuerSettings, LoginStatus, StoredStatus } from "../../../agent/index.js";
 import { loadConfig, parseOverride } from "../../../agent/index.js";
-import { BrigError } from "../../../errors.js";
+import type { CliContext } from "../../../command/index.js";
+import { collect, durationArgument, say, write, writeJson } from "../../../command/index.js";
+import { invalidUsage } from "../../../errors.js";
 import { readProxies } from "../../../lib/proxy/proxies.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
-import type { CliContext } from "../../context.js";
 import { readHidden } from "../../questions/hidden-prompt.js";
-import { say, write, writeJson } from "../../render.js";
 import { openBrowser } from "../../setup/open-browser.js";
-import { collect, durationArgument } from "../../setup/option-values.js";
 
 export interface ConfigFlags {
   config?: string[];
@@ -32,11 +31,10 @@ export function defineLogin(command: Command, context: CliContext): void {
     .addOption(new Option("--with-api-key", "Codex's name for --api-key").hideHelp())
     .option("--device-auth", "log in with a code in a browser on any machine")
     .option("--no-browser", "print the address and do not open a browser")
-    .addOption(
-      new Option(
-        "--port <number>",
-        "the local port that the browser returns to; 0 for any free one (default: 1455)",
-      ).argParser(portArgument),
+    .option(
+      "--port <number>",
+      "the local port that the browser returns to; 0 for any free one (default: 1455)",
+      portArgument,
     )
     .addOption(
       new Option("--timeout <time>", "how long to wait: 90, 30s, 10m")
@@ -73,10 +71,7 @@ export async function configuredIssuer(
 async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {
   const asksForKey = flags.apiKey === true || flags.withApiKey === true;
   if (asksForKey && flags.deviceAuth === true)
-    throw new BrigError("--api-key and --device-auth cannot be combined", {
-      code: "usage.invalid",
-      hint: "leave out one of them",
-    });
+    throw invalidUsage("--api-key and --device-auth cannot be combined", "leave out one of them");
   if (asksForKey) await keepApiKey(context);
   else await logInAtIssuer(flags, context);
   if (context.environment.openaiApiKey !== undefined)

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
+import type { CliContext } from "../../../command/index.js";
+import { say } from "../../../command/index.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
-import type { CliContext } from "../../context.js";
-import { say } from "../../render.js";
 import { type ConfigFlags, configOption, configuredIssuer } from "./login.js";
 
 export function defineLogout(command: Command, context: CliContext): void {

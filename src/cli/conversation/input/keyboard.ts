@@ -1,5 +1,5 @@
 import { setImmediate as nextRound } from "node:timers/promises";
-import type { CliContext } from "../../context.js";
+import type { CliContext } from "../../../command/index.js";
 import { type Key, KeyDecoder } from "./keys.js";
 
 /** If nothing follows an ESC within this time, it was the Escape key and not the start of a sequence. */

@@ -1,8 +1,8 @@
 import type { Conversation, PreparedSession } from "../../../agent/index.js";
+import type { CliContext } from "../../../command/index.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { explainGate } from "../../../tools/index.js";
 import { readVersion } from "../../../version.js";
-import type { CliContext } from "../../context.js";
 import { usageText } from "../../display/usage-text.js";
 import { toolCatalogue } from "../../setup/tool-catalogue.js";
 import { gateLayers } from "../../setup/tool-settings.js";

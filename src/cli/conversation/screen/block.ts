@@ -23,6 +23,15 @@ export type Block =
   | { kind: "question"; lines: readonly { text: string; tone: Tone }[] }
   | { kind: "answer"; text: string };
 
+/** Says quietly what has happened. */
+export function notice(text: string): Block {
+  return { kind: "notice", tone: "quiet", text };
+}
+
+export function warning(text: string, hint?: string): Block {
+  return { kind: "notice", tone: "warning", text, hint };
+}
+
 export type CommandEnd =
   | { kind: "exited"; exitCode: number; durationMs: number }
   /** The command may go on after its call has ended. */

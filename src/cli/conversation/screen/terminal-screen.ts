@@ -1,6 +1,6 @@
-import type { CliContext, OutputStream } from "../../context.js";
+import type { CliContext, OutputStream } from "../../../command/index.js";
+import { terminalSize } from "../../../command/index.js";
 import { LiveRows, showCursor } from "../../display/live-rows.js";
-import { terminalSize } from "../../terminal-session.js";
 import { ansiLine } from "./ansi-line.js";
 import { blocksLines } from "./block-lines.js";
 import { FOLD_HINT, liveRegion } from "./live-lines.js";

@@ -1,12 +1,12 @@
 import type { AgentEvent, CallEvent } from "../../../agent/index.js";
 import { CallsSoFar } from "../../../agent/index.js";
-import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { receiptText } from "../../../command/index.js";
+import { NeutralStream, NeutralText, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { FileChange } from "../../../tools/index.js";
 import { type AgentLine, type AgentLineChange, AgentLines } from "../../display/agent-lines.js";
 import { callTitle, commandText, endText, setupText } from "../../display/call-text.js";
 import { progressText, startingText } from "../../display/mcp-text.js";
-import { receiptText } from "../../display/receipt-text.js";
 
 /** An event of a session, as a person is shown it. Its texts are safe for a terminal. */
 export type ViewEvent =
@@ -43,7 +43,7 @@ export class EventNeutraliser {
   readonly #agents = new AgentLines();
   readonly #now: () => number;
   readonly #cwd: string | null;
-  #message = new TextStream();
+  #message = new NeutralText();
 
   /** Files below `cwd` are shown with relative paths. Default: all paths are absolute. */
   constructor(now: () => number, { cwd = null }: { cwd?: string | null } = {}) {
@@ -70,17 +70,17 @@ export class EventNeutraliser {
       case "mcp-servers-starting":
         return [{ kind: "notice", tone: "quiet", text: startingText(event.servers) }];
       case "turn-started":
-        this.#message = new TextStream();
+        this.#message = new NeutralText();
         return [{ kind: "turn-started", at: this.#now() }];
       case "text-delta":
         return [{ kind: "text-delta", text: this.#message.push(event.text) }];
       case "message":
-        this.#message = new TextStream();
+        this.#message = new NeutralText();
         return [{ kind: "message", text: neutralise(event.text) }];
       case "reasoning":
         return [{ kind: "reasoning", text: neutralise(event.text) }];
       case "reconnecting":
-        this.#message = new TextStream();
+        this.#message = new NeutralText();
         return [{ kind: "notice", tone: "warning", text: reconnectText(event) }];
       case "receipt":
         return [{ kind: "notice", tone: "warning", text: receiptText(event.receipt).trimEnd() }];
@@ -195,19 +195,6 @@ function reconnectText({
 
 function compactedText({ tokensBefore, tokensAfter }: AgentEvent & { kind: "compacted" }): string {
   return `the conversation so far was summarised: about ${tokensBefore} tokens became ${tokensAfter}`;
-}
-
-/** Neutralises text that arrives in pieces, which may split a control sequence or a surrogate pair. */
-class TextStream {
-  readonly #stream = new NeutralStream();
-  #held = "";
-
-  push(piece: string): string {
-    const text = this.#held + piece;
-    const isCut = /[\ud800-\udbff]$/.test(text);
-    this.#held = isCut ? text.slice(-1) : "";
-    return this.#stream.push(Buffer.from(isCut ? text.slice(0, -1) : text));
-  }
 }
 
 /** The output of one command as text that is safe for a terminal. */

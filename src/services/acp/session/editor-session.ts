@@ -6,8 +6,16 @@ import type {
   SessionUpdate,
   StopReason,
 } from "@agentclientprotocol/sdk";
-import type { Conversation, ModelClient, SandboxSource, SessionSetting } from "../../../agent/index.js";
-import { openConversation } from "../../../agent/index.js";
+import type {
+  Conversation,
+  ModelClient,
+  ModelEvent,
+  ModelRequest,
+  SandboxSource,
+  SessionSetting,
+  TurnResult,
+} from "../../../agent/index.js";
+import { DEFAULT_MODEL, openConversation } from "../../../agent/index.js";
 import { BrigError } from "../../../errors.js";
 import type { ImageResizer } from "../../../tools/index.js";
 import type { ClientLink } from "../client-link.js";
@@ -17,16 +25,13 @@ import { EventUpdates } from "../updates/event-updates.js";
 import { historyUpdates } from "../updates/history-updates.js";
 import { titleText } from "../updates/shown-text.js";
 import { UpdateQueue } from "../updates/update-queue.js";
+import { configOptions, modeIdOf, modeOf, modeState, withChoice } from "./choices.js";
 import { commandIn } from "./command-in.js";
-import { configOptions, withChoice } from "./config-options.js";
 import { LazySandbox } from "./lazy-sandbox.js";
 import { type PromptContent, promptContent } from "./prompt-content.js";
-import { modeIdOf, modeOf, modeState } from "./session-modes.js";
 import { SessionWork } from "./session-work.js";
-import { stopReasonOf } from "./stop-reason.js";
-import { SwitchableModel } from "./switchable-model.js";
 
-export interface SessionParts {
+interface SessionParts {
   prepared: PreparedSession;
   link: ClientLink;
   resizer: ImageResizer;
@@ -58,7 +63,8 @@ export class EditorSession {
 
   constructor(parts: SessionParts) {
     const { prepared, link } = parts;
-    const { options, threadId, setting } = prepared;
+    const { options, config, setting } = prepared;
+    const { threadId } = options;
     this.id = threadId;
     this.#parts = parts;
     this.#updates = new UpdateQueue((update) => link.update(threadId, update), { onStuck: parts.onStuck });
@@ -68,7 +74,7 @@ export class EditorSession {
       send: (update) => this.send(update),
     });
     this.#model = new SwitchableModel(options.model);
-    this.#choice = { model: options.model.model, reasoningEffort: prepared.reasoningEffort };
+    this.#choice = { model: options.model.model, reasoningEffort: config.model_reasoning_effort };
     this.#source = options.sandbox;
     this.#sandbox = this.#lazily(options.sandbox);
     this.#hasTitle = (options.initialItems ?? []).length > 0;
@@ -102,9 +108,14 @@ export class EditorSession {
   }
 
   get configOptions(): SessionConfigOption[] {
-    return this.#parts.prepared.changeModel === null
-      ? []
-      : configOptions(this.#choice, this.#parts.prepared.models);
+    const { withModel } = this.#parts.prepared;
+    return withModel === null ? [] : configOptions(this.#choice, this.#models);
+  }
+
+  /** The models to choose from, besides the current one. */
+  get #models(): readonly string[] {
+    const { model, provider } = this.#parts.prepared.options.model;
+    return provider === "openai" ? [model, DEFAULT_MODEL] : [model];
   }
 
   /** Starts the sandbox, so that it is there when the first prompt comes. */
@@ -194,11 +205,12 @@ export class EditorSession {
   /** Errors: -32602 for an unknown option or value, -32600 during a prompt. */
   async setConfigOption(id: string, value: string | boolean): Promise<SessionConfigOption[]> {
     return await this.#work.change(async () => {
-      const { changeModel, models } = this.#parts.prepared;
-      const choice = changeModel === null ? null : withChoice(this.#choice, { id, value, models });
-      if (changeModel === null || choice === null)
+      const { withModel } = this.#parts.prepared;
+      const choice =
+        withModel === null ? null : withChoice(this.#choice, { id, value, models: this.#models });
+      if (withModel === null || choice === null)
         throw invalidParams(`there is no option ${JSON.stringify(id.slice(0, 100))} with such a value`);
-      const client: ModelClient = await changeModel(choice);
+      const client: ModelClient = await withModel(choice);
       this.#choice = choice;
       this.#model.use(client);
       return this.configOptions;
@@ -279,5 +291,52 @@ export class EditorSession {
       used: Math.max(0, Math.round(usedTokens)),
       size: windowTokens,
     });
+  }
+}
+
+/** The protocol's name for how a turn ended. Throws the error of a turn that failed. */
+function stopReasonOf({ status, error }: TurnResult): StopReason {
+  switch (status) {
+    case "completed":
+      return "end_turn";
+    case "interrupted":
+      return "cancelled";
+    case "failed":
+      throw error ?? new TypeError("a turn that failed has an error");
+    default:
+      return status satisfies never;
+  }
+}
+
+/** The model of a session. Between two turns it can be exchanged for another one of the same provider. */
+class SwitchableModel implements ModelClient {
+  #client: ModelClient;
+
+  constructor(client: ModelClient) {
+    this.#client = client;
+  }
+
+  use(client: ModelClient): void {
+    this.#client = client;
+  }
+
+  get provider(): string {
+    return this.#client.provider;
+  }
+
+  get model(): string {
+    return this.#client.model;
+  }
+
+  get maxStreamRetries(): number {
+    return this.#client.maxStreamRetries;
+  }
+
+  get takesOnlyFunctions(): boolean | undefined {
+    return this.#client.takesOnlyFunctions;
+  }
+
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent> {
+    return this.#client.stream(request, signal);
   }
 }

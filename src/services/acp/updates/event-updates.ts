@@ -1,17 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
-import type { AgentEvent, CallEvent, CallSoFar } from "../../../agent/index.js";
+import type { AgentEvent, CallEvent, CallSoFar, SessionReceipt } from "../../../agent/index.js";
 import { CallsSoFar } from "../../../agent/index.js";
+import { NeutralText } from "../../../lib/terminal/terminal.js";
 import { formatDuration } from "../../../lib/time/durations.js";
+import type { PlanStep } from "../../../tools/index.js";
 import { commandForPeople } from "../../../tools/index.js";
 import type { ClientFeatures } from "../client-link.js";
 import { CommandOutputs } from "./command-output.js";
 import { changeLocations, diffContent, patchContent, textContent } from "./file-diffs.js";
 import { noticeUpdate } from "./notice.js";
-import { planUpdate } from "./plan-update.js";
-import { receiptNotices } from "./receipt-notices.js";
-import { SetupCall } from "./setup-call.js";
-import { fenced, longText, MessageText, titleText } from "./shown-text.js";
+import { fenced, longText, titleText } from "./shown-text.js";
 import { toolCallOf } from "./tool-call.js";
 
 /** A longer piece of a message is sent as several updates. */
@@ -20,7 +19,7 @@ const PIECE_CHARS = 256 * 1024;
 /** Calls of these tools are not shown as calls: the editor shows a plan as a plan. */
 const unshown: ReadonlySet<string> = new Set(["update_plan"]);
 
-export interface EventUpdatesOptions {
+interface EventUpdatesOptions {
   features: ClientFeatures;
   /** Absolute path that relative ones start from. */
   cwd: string;
@@ -31,19 +30,19 @@ export interface EventUpdatesOptions {
 export class EventUpdates {
   readonly #options: EventUpdatesOptions;
   readonly #outputs: CommandOutputs;
-  readonly #setup: SetupCall;
   readonly #calls = new CallsSoFar(() => null);
-  #message = new MessageText();
+  #message = new NeutralText({ keepsInvisible: true });
   /** Whether a part of the current message has been sent. */
   #hasPart = false;
   /** Whether the last update was a part of a message. */
   #isAfterMessage = false;
   #compactionId = "";
+  /** The call by which the editor is shown the set-up, which no model has made. Null while no set-up runs. */
+  #setupId: string | null = null;
 
   constructor(options: EventUpdatesOptions) {
     this.#options = options;
     this.#outputs = new CommandOutputs({ ...options, usesTerminals: options.features.showsTerminalOutput });
-    this.#setup = new SetupCall({ ...options, outputs: this.#outputs, send: (update) => this.#send(update) });
   }
 
   close(): void {
@@ -81,9 +80,13 @@ export class EventUpdates {
         for (const [title, text] of receiptNotices(event.receipt)) this.#notice(title, text);
         break;
       case "setup-started":
+        this.#startSetup(event);
+        break;
       case "setup-output":
+        if (this.#setupId !== null) this.#outputs.push(this.#setupId, event.chunk);
+        break;
       case "setup-ended":
-        this.#setup.take(event);
+        this.#endSetup(event);
         break;
       case "web-searched":
         this.#send({
@@ -172,21 +175,67 @@ export class EventUpdates {
   }
 
   #startCommand({ callId, argv, cwd }: CallEvent & { kind: "command-started" }): void {
-    this.#outputs.start(callId);
-    const terminal = this.#options.features.showsTerminalOutput
-      ? {
-          content: [{ type: "terminal" as const, terminalId: callId }],
-          _meta: { terminal_info: { terminal_id: callId, cwd } },
-        }
-      : {};
-    this.#update(callId, { title: titleText(commandForPeople(argv)), status: "in_progress", ...terminal });
+    this.#update(callId, {
+      title: titleText(commandForPeople(argv)),
+      status: "in_progress",
+      ...this.#startOutput(callId, cwd),
+    });
   }
 
   #endCommand({ callId, exitCode }: CallEvent & { kind: "command-ended" }): void {
     this.#outputs.end(callId);
-    if (!this.#options.features.showsTerminalOutput) return;
-    const meta = { terminal_exit: { terminal_id: callId, exit_code: exitCode, signal: null } };
-    this.#update(callId, { _meta: meta });
+    const end = this.#terminalEnd(callId, exitCode);
+    if (end !== null) this.#update(callId, end);
+  }
+
+  #startSetup({ argv, network }: AgentEvent & { kind: "setup-started" }): void {
+    this.#failSetup();
+    const id = `setup-${randomUUID()}`;
+    this.#setupId = id;
+    this.#send({
+      sessionUpdate: "tool_call",
+      toolCallId: id,
+      title: titleText(`Set up: ${commandForPeople(argv)}`),
+      kind: "execute",
+      status: "in_progress",
+      rawInput: { command: longText(commandForPeople(argv)), network },
+      ...this.#startOutput(id, this.#options.cwd),
+    });
+  }
+
+  #endSetup({ exitCode, output }: Pick<AgentEvent & { kind: "setup-ended" }, "exitCode" | "output">): void {
+    const id = this.#setupId;
+    if (id === null) return;
+    this.#setupId = null;
+    this.#outputs.end(id);
+    const end = this.#terminalEnd(id, exitCode);
+    this.#update(id, {
+      status: exitCode === 0 ? "completed" : "failed",
+      ...(end !== null || output === null ? {} : { content: [outputContent(output)] }),
+      ...(exitCode === null ? {} : { rawOutput: { exit_code: exitCode } }),
+      ...end,
+    });
+  }
+
+  /** A set-up that still runs has failed, as far as its turn is concerned. */
+  #failSetup(): void {
+    this.#endSetup({ exitCode: null, output: null });
+  }
+
+  /** Begins to collect the output of a call. Returns the fields of the call by which an editor draws it as a terminal. */
+  #startOutput(callId: string, cwd: string) {
+    this.#outputs.start(callId);
+    if (!this.#options.features.showsTerminalOutput) return {};
+    return {
+      content: [{ type: "terminal" as const, terminalId: callId }],
+      _meta: { terminal_info: { terminal_id: callId, cwd } },
+    };
+  }
+
+  /** Null for an editor that draws no terminals. */
+  #terminalEnd(callId: string, exitCode: number | null) {
+    if (!this.#options.features.showsTerminalOutput) return null;
+    return { _meta: { terminal_exit: { terminal_id: callId, exit_code: exitCode, signal: null } } };
   }
 
   #endCall({ callId, parts: { command, patch } }: CallSoFar<null>, end: CallEvent & { kind: "call-ended" }) {
@@ -208,7 +257,7 @@ export class EventUpdates {
 
   /** Marks the calls that were running when the turn failed or was interrupted as failed. */
   #endOpenCalls(): void {
-    this.#setup.fail();
+    this.#failSetup();
     for (const call of this.#calls.known) {
       if (call.end !== null) continue;
       this.#calls.forget(call);
@@ -232,7 +281,7 @@ export class EventUpdates {
   }
 
   #endMessage(): void {
-    this.#message = new MessageText();
+    this.#message = new NeutralText({ keepsInvisible: true });
     this.#hasPart = false;
   }
 
@@ -283,4 +332,23 @@ function isShown({ start }: CallSoFar<null>): boolean {
 
 export function outputContent(text: string): ToolCallContent {
   return textContent(fenced(longText(text)));
+}
+
+const MAX_PLAN_STEPS = 200;
+
+function planUpdate(steps: readonly PlanStep[]): SessionUpdate {
+  const entries = steps
+    .slice(0, MAX_PLAN_STEPS)
+    .map(({ step, status }) => ({ content: titleText(step), priority: "medium" as const, status }));
+  return { sessionUpdate: "plan", entries };
+}
+
+/** Titles and texts that tell the user of an editor what a session left on the host. */
+function receiptNotices({ branch, findings, omitted, incomplete }: SessionReceipt): [string, string][] {
+  const notices: [string, string][] = [];
+  if (branch?.kind === "arrived") notices.push(["new commits have arrived", `see git log ${branch.branch}`]);
+  if (branch?.kind === "failed") notices.push(["the new commits have not arrived", branch.message]);
+  if (findings.length > 0 || omitted > 0 || incomplete !== null)
+    notices.push(["the session has left files that may run by themselves", "see brig sessions show"]);
+  return notices;
 }

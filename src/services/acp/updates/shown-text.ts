@@ -1,4 +1,4 @@
-import { NeutralStream, neutralise } from "../../../lib/terminal/terminal.js";
+import { neutralise } from "../../../lib/terminal/terminal.js";
 import { visibleLine } from "../../../lib/terminal/visible-line.js";
 
 const TITLE_CHARS = 300;
@@ -60,20 +60,4 @@ export function fenced(text: string, language = ""): string {
 /** Removes half a surrogate pair at either end, which a cut leaves and some clients refuse. */
 function whole(text: string): string {
   return text.replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
-}
-
-/**
- * Removes control sequences from a message that arrives in pieces, also where a piece ends within one or
- * within a surrogate pair.
- */
-export class MessageText {
-  readonly #stream = new NeutralStream({ keepsInvisible: true });
-  #half = "";
-
-  push(piece: string): string {
-    const text = this.#half + piece;
-    const isCut = /[\ud800-\udbff]$/.test(text);
-    this.#half = isCut ? text.slice(-1) : "";
-    return this.#stream.push(Buffer.from(isCut ? text.slice(0, -1) : text));
-  }
 }

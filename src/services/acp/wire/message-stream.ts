@@ -3,7 +3,6 @@ import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
 import { z } from "zod";
 import { LineReader } from "../../../lib/line-reader.js";
 import { PacedOutput } from "../../../lib/paced-output.js";
-import { shapeProblem } from "./message-shape.js";
 
 /** The longest message of a client. Several pictures in base64 fit into it. */
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
@@ -25,7 +24,7 @@ const envelope = z.looseObject({
   method: z.string().max(1000).optional(),
 });
 
-export interface MessageStreamOptions {
+interface MessageStreamOptions {
   input: Readable;
   output: Writable;
   /** Aborted when the client is gone: writing no longer waits until it reads. */
@@ -149,4 +148,28 @@ class OutgoingLines {
   async #write(text: string): Promise<void> {
     if (!this.#signal.aborted) await this.#paced.write(`${text}\n`);
   }
+}
+
+/** Deepest nesting of a message. No message of the protocol comes near it. */
+const MAX_LEVELS = 64;
+/**
+ * Number of values that a message may have. No message comes near it, and checking a value takes many times its size in
+ * memory.
+ */
+const MAX_VALUES = 100_000;
+
+/** Says why a JSON value is too deep or too large to be checked as a message; null if it is neither. */
+function shapeProblem(value: unknown): string | null {
+  let valuesLeft = MAX_VALUES;
+  const isDeep = (inner: unknown, levels: number): boolean => {
+    valuesLeft--;
+    if (valuesLeft < 0 || typeof inner !== "object" || inner === null) return false;
+    if (levels === 0) return true;
+    for (const key in inner)
+      if (isDeep((inner as Record<string, unknown>)[key], levels - 1)) return true;
+      else if (valuesLeft < 0) return false;
+    return false;
+  };
+  if (isDeep(value, MAX_LEVELS)) return `the message is nested more than ${MAX_LEVELS} levels deep`;
+  return valuesLeft < 0 ? `the message has more than ${MAX_VALUES} values` : null;
 }

@@ -1,12 +1,12 @@
 import { z } from "zod";
+import type { Sandbox } from "../../../sandbox/index.js";
 import { isFileError, osErrors } from "../../../tools/index.js";
 import { sandboxContext } from "../permissions.js";
 import type { ServedSandbox } from "../sandbox-set.js";
 import { fileUri } from "../wire/file-uri.js";
-import { checkedParams, RpcError, RpcErrorCode } from "../wire/messages.js";
+import { checkedParams, invalidRequest, RpcError, RpcErrorCode } from "../wire/messages.js";
 import type { Workspaces } from "../workspaces.js";
 import { notAFile, osFailure, withFile } from "./file-errors.js";
-import { writeAt } from "./write-at.js";
 
 /** These three limits are those of Codex's own server. */
 const MAX_HANDLES = 128;
@@ -97,7 +97,7 @@ export class FileHandles {
     const { mode, path, served, identity } = this.#opened(handleId).handle;
     if (mode !== "replace") throw osFailure(badDescriptor, RpcErrorCode.internal);
     if (offset + chunk.length >= OFFSET_LIMIT)
-      throw invalid("file write range exceeds the signed 64-bit file offset limit");
+      throw invalidRequest("file write range exceeds the signed 64-bit file offset limit");
     if (!Number.isSafeInteger(offset + chunk.length)) throw osFailure(osErrors.EFBIG, RpcErrorCode.internal);
     await withFile(path, async () => {
       await refuseOther(served, { path, identity });
@@ -120,9 +120,9 @@ export class FileHandles {
 
   #refuseHandle(handleId: string): void {
     refuseLongId(handleId);
-    if (this.#places.has(handleId)) throw invalid(`file handle \`${handleId}\` already exists`);
+    if (this.#places.has(handleId)) throw invalidRequest(`file handle \`${handleId}\` already exists`);
     if (this.#places.size >= MAX_HANDLES)
-      throw invalid(`at most ${MAX_HANDLES} file handles may be open per connection`);
+      throw invalidRequest(`at most ${MAX_HANDLES} file handles may be open per connection`);
   }
 
   #opened(handleId: string): { place: Place; handle: Handle } {
@@ -186,14 +186,48 @@ async function identityOf({ sandbox }: ServedSandbox, path: string): Promise<str
 
 function refuseLength(verb: "read" | "write", length: number): void {
   if (length < 1 || length > MAX_BLOCK_BYTES)
-    throw invalid(`file ${verb} block length must be between 1 and ${MAX_BLOCK_BYTES}`);
+    throw invalidRequest(`file ${verb} block length must be between 1 and ${MAX_BLOCK_BYTES}`);
 }
 
 function refuseLongId(handleId: string): void {
   if (Buffer.byteLength(handleId) > MAX_HANDLE_ID_BYTES)
-    throw invalid(`file handle ID must not exceed ${MAX_HANDLE_ID_BYTES} bytes`);
+    throw invalidRequest(`file handle ID must not exceed ${MAX_HANDLE_ID_BYTES} bytes`);
 }
 
-function invalid(message: string): RpcError {
-  return new RpcError(message, { code: RpcErrorCode.invalidRequest });
+const TIMEOUT_MS = 30_000;
+const LARGEST_UNIT_BYTES = 1024 * 1024;
+
+/**
+ * Writes into an existing file at an offset. Uses the image's `dd`, because the runner can only replace whole
+ * files. `dd` counts the offset in units of a chosen size, which here is the largest power of two that
+ * divides the offset.
+ */
+async function writeAt(
+  sandbox: Pick<Sandbox, "exec">,
+  path: string,
+  { offset, data }: { offset: number; data: Buffer },
+): Promise<void> {
+  let unit = LARGEST_UNIT_BYTES;
+  while (offset % unit !== 0) unit /= 2;
+  const { exitCode, stderr, timedOut } = await sandbox.exec(
+    ["dd", `of=${path}`, `seek=${offset / unit}`, "ibs=65536", `obs=${unit}`, "conv=notrunc"],
+    { stdin: data, env: { LC_ALL: "C" }, timeoutMs: TIMEOUT_MS, maxOutputBytes: 4096 },
+  );
+  if (exitCode === 0) return;
+  throw new RpcError(reasonOf({ exitCode, stderr, timedOut }), { code: RpcErrorCode.internal });
+}
+
+function reasonOf({
+  exitCode,
+  stderr,
+  timedOut,
+}: {
+  exitCode: number;
+  stderr: string;
+  timedOut: boolean;
+}): string {
+  if (timedOut) return `the write took longer than ${TIMEOUT_MS / 1000} seconds`;
+  if (exitCode === 127)
+    return "the image has no dd, which brig needs to write a file in blocks: choose an image with coreutils or busybox";
+  return stderr.split("\n").find((line) => line.startsWith("dd: ")) ?? `dd ended with ${exitCode}`;
 }

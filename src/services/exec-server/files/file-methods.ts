@@ -4,7 +4,7 @@ import { TimeLimit } from "../../../lib/time/time-limit.js";
 import type { FileStat, FileType, SandboxFiles } from "../../../sandbox/index.js";
 import { sandboxContext } from "../permissions.js";
 import { fileUri, toFileUri } from "../wire/file-uri.js";
-import { checkedParams, RpcError, RpcErrorCode } from "../wire/messages.js";
+import { checkedParams, invalidRequest, RpcError, RpcErrorCode } from "../wire/messages.js";
 import type { Workspaces } from "../workspaces.js";
 import { listAtMost } from "./bounded-list.js";
 import { missing, withFile } from "./file-errors.js";
@@ -177,11 +177,10 @@ export class FileMethods {
         return {};
       }
       if (type !== "directory" || !recursive)
-        throw new RpcError(
+        throw invalidRequest(
           type === "directory"
             ? "fs/copy requires recursive: true for directories"
             : "only files and directories are copied",
-          { code: RpcErrorCode.invalidRequest },
         );
       const copied = await served.sandbox.exec(["cp", "-a", "-T", "--", sourcePath, destinationPath]);
       if (copied.exitCode !== 0)
@@ -223,12 +222,9 @@ function metadata({ type, sizeBytes, modifiedMs }: FileStat, isSymlink: boolean)
 function refuseLimits(options: z.infer<typeof walkParams>["options"]): void {
   const { depth, directories, entries } = WALK_MAXIMUMS;
   if (options.maxDirectories === 0 || options.maxEntries === 0)
-    throw new RpcError("filesystem walk limits must be greater than zero", {
-      code: RpcErrorCode.invalidRequest,
-    });
+    throw invalidRequest("filesystem walk limits must be greater than zero");
   if (options.maxDepth > depth || options.maxDirectories > directories || options.maxEntries > entries)
-    throw new RpcError(
+    throw invalidRequest(
       `filesystem walk limits exceed maximums: depth=${depth}, directories=${directories}, entries=${entries}`,
-      { code: RpcErrorCode.invalidRequest },
     );
 }

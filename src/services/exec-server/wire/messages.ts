@@ -40,6 +40,11 @@ export class RpcError extends Error {
   }
 }
 
+/** The error for a request that cannot be answered as it was sent, or not now. */
+export function invalidRequest(message: string): RpcError {
+  return new RpcError(message, { code: RpcErrorCode.invalidRequest });
+}
+
 const requestId = z.union([z.string(), z.int()]);
 
 const envelope = z.looseObject({

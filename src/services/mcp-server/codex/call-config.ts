@@ -1,6 +1,6 @@
 import type { Config, KeyPath } from "../../../agent/index.js";
 import { formatKey, KEY_PATTERN, parseKey } from "../../../agent/index.js";
-import { BrigError } from "../../../errors.js";
+import { invalidUsage } from "../../../errors.js";
 
 /**
  * Whether a call may set a key: always, never, or if the function returns true for the rest of the key and
@@ -80,10 +80,10 @@ const wholeKey = new RegExp(`^${KEY_PATTERN}$`);
 export function callOverrides(config: Readonly<Record<string, unknown>>): Record<string, unknown>[] {
   return Object.entries(config).map(([key, value]) => {
     if (!wholeKey.test(key))
-      throw new BrigError(`${JSON.stringify(key.slice(0, 200))} is not a key of the configuration`, {
-        code: "usage.invalid",
-        hint: "for example: model_reasoning_effort, or tools.view_image",
-      });
+      throw invalidUsage(
+        `${JSON.stringify(key.slice(0, 200))} is not a key of the configuration`,
+        "for example: model_reasoning_effort, or tools.view_image",
+      );
     const path = parseKey(key);
     for (const setting of settingsIn(path, value)) check(setting);
     return path.reduceRight<unknown>((inner, part) => Object.fromEntries([[part, inner]]), value) as Record<
@@ -107,14 +107,14 @@ function settingsIn(path: KeyPath, value: unknown): Setting[] {
 function check({ path: [name = "", ...rest], value }: Setting): void {
   const key = formatKey([name, ...rest]).slice(0, 200);
   if (value === null)
-    throw new BrigError(`the setting ${JSON.stringify(key)} has no value`, {
-      code: "usage.invalid",
-      hint: "leave it out: the configuration has no null",
-    });
+    throw invalidUsage(
+      `the setting ${JSON.stringify(key)} has no value`,
+      "leave it out: the configuration has no null",
+    );
   const rule: Rule = Object.hasOwn(rules, name) ? rules[name as keyof Config] : "free";
   if (rule === "free" || (typeof rule === "function" && rule(rest, value))) return;
-  throw new BrigError(`the setting ${key} is not for a call to decide: it reaches beyond the sandbox`, {
-    code: "usage.invalid",
-    hint: "leave it out; the user can give it to the server: brig mcp-server -c KEY=VALUE",
-  });
+  throw invalidUsage(
+    `the setting ${key} is not for a call to decide: it reaches beyond the sandbox`,
+    "leave it out; the user can give it to the server: brig mcp-server -c KEY=VALUE",
+  );
 }

@@ -1,4 +1,4 @@
-import { BrigError } from "../../../errors.js";
+import { invalidUsage } from "../../../errors.js";
 import { allEnded } from "../served-client.js";
 import type { PrepareThread, ThreadPeople, ThreadRequest } from "./prepare-thread.js";
 import { CurrentCaller } from "./questions/current-caller.js";
@@ -98,10 +98,10 @@ export class ThreadList {
         .filter(({ isIdle }) => isIdle)
         .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt);
       if (idlest === undefined)
-        throw new BrigError(`${this.#maxThreads} sessions are at work already`, {
-          code: "usage.invalid",
-          hint: "wait for one of them, or cancel it",
-        });
+        throw invalidUsage(
+          `${this.#maxThreads} sessions are at work already`,
+          "wait for one of them, or cancel it",
+        );
       await this.#close(idlest);
     }
   }

@@ -1,6 +1,6 @@
 import type { AgentEvent, Conversation, TurnResult } from "../../../agent/index.js";
 import { observedModel, openConversation } from "../../../agent/index.js";
-import { BrigError } from "../../../errors.js";
+import { BrigError, invalidUsage } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { pause } from "../../../lib/time/pause.js";
@@ -75,10 +75,10 @@ export class Thread {
   /** Keeps the session open for one call of `takeTurn`. Error: `usage.invalid` if too many calls wait. */
   reserve(): void {
     if (this.#calls >= MAX_CALLS)
-      throw new BrigError(`${MAX_CALLS} calls of the session ${this.id} wait already`, {
-        code: "usage.invalid",
-        hint: "wait for one of them, or cancel it",
-      });
+      throw invalidUsage(
+        `${MAX_CALLS} calls of the session ${this.id} wait already`,
+        "wait for one of them, or cancel it",
+      );
     this.#calls++;
     clearTimeout(this.#idle);
   }

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
 import { BrigError } from "../../../errors.js";
-import type { CodexEvent } from "./events/codex-event.js";
+import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+import type { CodexEvent, CodexMessage } from "./events/codex-event.js";
 import { EventFeed, type Notify } from "./events/event-feed.js";
-import { progressText } from "./events/progress-text.js";
 import type { Elicitation } from "./questions/approval-question.js";
 import type { Ask, Caller } from "./questions/current-caller.js";
 
@@ -22,7 +22,7 @@ export interface ClientCall {
 }
 
 /** The answer to a call: the result of the turn, or a question that the client answers with another call. */
-export type RunOutcome =
+type RunOutcome =
   | { kind: "result"; result: CallToolResult }
   | { kind: "question"; id: string; question: InputRequiredResult };
 
@@ -166,4 +166,34 @@ export class TurnRun {
     this.#progress++;
     this.#feed.push("notifications/progress", { progressToken, progress: this.#progress, message });
   }
+}
+
+const MAX_CHARS = 200;
+
+/** The text that a client can show as progress; null for an event that is not shown. */
+function progressText(message: CodexMessage): string | null {
+  switch (message.type) {
+    case "task_started":
+      return "the turn has begun";
+    case "agent_message":
+      return shown(message.message);
+    case "exec_command_begin":
+      return `runs ${shown(commandOf(message))}`;
+    case "patch_apply_begin":
+      return "applies a patch";
+    case "exec_approval_request":
+    case "apply_patch_approval_request":
+      return "waits for approval";
+    default:
+      return null;
+  }
+}
+
+function commandOf({ parsed_cmd: commands }: CodexMessage): unknown {
+  return Array.isArray(commands) ? commands[0]?.cmd : null;
+}
+
+function shown(text: unknown): string {
+  const start = String(text).slice(0, MAX_CHARS);
+  return neutraliseLine(start) + (String(text).length > MAX_CHARS ? "…" : "");
 }

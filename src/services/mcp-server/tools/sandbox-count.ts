@@ -1,4 +1,4 @@
-import { BrigError } from "../../../errors.js";
+import { invalidUsage } from "../../../errors.js";
 
 /** Counts the open sandboxes of all clients, and refuses more than `max`. */
 export class SandboxCount {
@@ -15,10 +15,10 @@ export class SandboxCount {
    */
   take(): () => void {
     if (this.#open >= this.#max)
-      throw new BrigError(`${this.#max} sandboxes are open already`, {
-        code: "usage.invalid",
-        hint: "end another session or close another sandbox first",
-      });
+      throw invalidUsage(
+        `${this.#max} sandboxes are open already`,
+        "end another session or close another sandbox first",
+      );
     this.#open += 1;
     let isTaken = true;
     return () => {

@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import { z } from "zod";
-import { BrigError, type ErrorCode } from "../../../errors.js";
+import { BrigError, type ErrorCode, invalidUsage } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { errorBodySchema } from "../wire/error-body.js";
 import { type RouteName, routes } from "../wire/routes.js";
@@ -151,8 +151,8 @@ function parsedUrl(text: string): URL {
   } catch {
     // The same as for another protocol.
   }
-  throw new BrigError(`${JSON.stringify(text)} is not the address of a service`, {
-    code: "usage.invalid",
-    hint: "brig serve prints its address, such as http://127.0.0.1:8017",
-  });
+  throw invalidUsage(
+    `${JSON.stringify(text)} is not the address of a service`,
+    "brig serve prints its address, such as http://127.0.0.1:8017",
+  );
 }

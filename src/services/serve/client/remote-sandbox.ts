@@ -1,10 +1,17 @@
 import { attemptResultSchema } from "../../../batch/index.js";
-import { isBrigError } from "../../../errors.js";
+import { BrigError, type ErrorCode, isBrigError } from "../../../errors.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
 import type { CommandOptions } from "../../../sandbox/index.js";
-import { entryListSchema, execResultSchema, type RemoteSandboxRecord } from "../wire/schemas.js";
-import type { RemoteCallOptions, RemoteFiles, RemoteSandbox } from "./client-types.js";
-import type { HttpCalls } from "./http-calls.js";
-import { streamCommand } from "./stream-command.js";
+import {
+  type ExecLine,
+  entryListSchema,
+  execLineSchema,
+  execResultSchema,
+  type RemoteExit,
+  type RemoteSandboxRecord,
+} from "../wire/schemas.js";
+import type { RemoteCallOptions, RemoteFiles, RemoteSandbox, RemoteStreamOptions } from "./client-types.js";
+import { type ClientRequest, type HttpCalls, notUnderstood } from "./http-calls.js";
 
 /** A sandbox of the service that these calls go to. */
 export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): RemoteSandbox {
@@ -93,4 +100,48 @@ function remoteFiles(calls: HttpCalls, id: string): RemoteFiles {
     remove: async (path, { recursive, force, signal } = {}) =>
       void (await calls.bytes("removeFile", { id, query: { path, recursive, force }, signal })),
   };
+}
+
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+
+/** Errors: those of the command's call; `serve.unreachable` if the answer ends too early. */
+async function streamCommand(
+  calls: HttpCalls,
+  request: ClientRequest,
+  { onStdout, onStderr }: RemoteStreamOptions,
+): Promise<RemoteExit> {
+  let exit: RemoteExit | undefined;
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  const takeLine = async (text: string) => {
+    const line = parsedLine(text);
+    if (line.type === "exit") {
+      const { type: _type, ...how } = line;
+      exit = how;
+    } else if (line.type === "error") {
+      const { code, message, hint, errno, reason, disk } = line;
+      throw new BrigError(message, { code: code as ErrorCode, hint, errno, reason, disk });
+    } else await (line.type === "stdout" ? onStdout : onStderr)?.(Buffer.from(line.data, "base64"));
+  };
+  await calls.pieces("execStream", request, async (piece) => {
+    let from = 0;
+    for (let end = piece.indexOf(10); end >= 0; end = piece.indexOf(10, from)) {
+      await takeLine(Buffer.concat([...rest, piece.subarray(from, end)]).toString());
+      [rest, restBytes, from] = [[], 0, end + 1];
+    }
+    restBytes += piece.length - from;
+    if (restBytes > MAX_LINE_BYTES) throw notUnderstood("a line of it has no end");
+    if (from < piece.length) rest.push(piece.subarray(from));
+  });
+  if (exit !== undefined) return exit;
+  throw new BrigError("the answer ended before the command did", {
+    code: "serve.unreachable",
+    hint: "the service was ended, or a proxy has cut the connection",
+  });
+}
+
+function parsedLine(text: string): ExecLine {
+  const parsed = execLineSchema.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw notUnderstood("a line of it is no part of a command's output");
 }

@@ -6,7 +6,14 @@ import { z } from "zod";
 import { formatBytes } from "../../../lib/bytes.js";
 import { hasToken } from "../../../lib/http/bearer-token.js";
 import { isLoopbackHost, isLoopbackUrl, listenOnLoopback } from "../../../lib/http/loopback.js";
-import { closeOf, endOf, openApp, openWebServer, type Served } from "../../../lib/http/web-server.js";
+import {
+  closeOf,
+  endOf,
+  openApp,
+  openWebServer,
+  type Served,
+  type WebServerLimits,
+} from "../../../lib/http/web-server.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
@@ -44,29 +51,17 @@ export interface HttpService {
    * whoever has started that ends it when the service has ended.
    */
   settled?: (() => Promise<void>) | undefined;
-  limits?: Partial<HttpLimits> | undefined;
+  limits?: Partial<WebServerLimits> | undefined;
 }
 
-/** All times are in milliseconds. */
-export interface HttpLimits {
-  maxConnections: number;
-  /** How long the head of a request may take to arrive. */
-  headMs: number;
-  /** How long a whole request may take to arrive. */
-  requestMs: number;
-  /** How long a client may leave an answer unread. */
-  unreadMs: number;
-}
-
-const defaultLimits: HttpLimits = {
+const defaultLimits: WebServerLimits = {
   maxConnections: 1024,
   headMs: 10_000,
   requestMs: 120_000,
   unreadMs: 60_000,
+  // Longer than the clients of most languages keep a connection, so that they close it first.
+  keepAliveMs: 75_000,
 };
-
-/** Between two requests. Longer than the clients of most languages keep a connection, so that they close it first. */
-const KEEP_ALIVE_MS = 75_000;
 
 /** In place of `{id}`; no id that is ever given out is another. */
 const ID = ":id{[A-Za-z0-9_-]{1,64}}";
@@ -74,15 +69,8 @@ const ID = ":id{[A-Za-z0-9_-]{1,64}}";
 /** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
 export async function serveHttp(service: HttpService): Promise<void> {
   const { port, drain, signal, onListening, settled } = service;
-  const { maxConnections, headMs, requestMs, unreadMs } = { ...defaultLimits, ...service.limits };
   const answering = new Answering(service);
-  const server = openWebServer(answering.app(), {
-    ...{ maxConnections, unreadMs },
-    headersTimeout: headMs,
-    requestTimeout: requestMs,
-    connectionsCheckingInterval: Math.min(1000, headMs),
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  });
+  const server = openWebServer(answering.app(), { ...defaultLimits, ...service.limits });
   using either = new AnySignal([drain, signal]);
   try {
     onListening(`http://${await listenOnLoopback(server, port)}`);

@@ -1,5 +1,5 @@
 import type { AttemptResult } from "../../../batch/index.js";
-import { BrigError } from "../../../errors.js";
+import { BrigError, invalidUsage } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
@@ -85,11 +85,7 @@ export class ServedSandbox {
   async grade(): Promise<AttemptResult> {
     const { opened, seat } = this.#options;
     const { grade } = opened;
-    if (grade === null)
-      throw new BrigError("only the sandbox of a task can be graded", {
-        code: "usage.invalid",
-        hint: "create it with task",
-      });
+    if (grade === null) throw invalidUsage("only the sandbox of a task can be graded", "create it with task");
     if (this.#removing !== undefined) throw gone("it is being removed");
     using _call = this.#call();
     this.#grading ??= (async () => {

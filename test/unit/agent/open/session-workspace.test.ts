@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { withSessionWorkspace, workspaceStart } from "../../../../src/agent/open/session-workspace.js";
 import type { RecordedState } from "../../../../src/agent/session/read/session-reader.js";
-import { sessionHost } from "../../../../src/cli/setup/agent-settings.js";
+import { sessionHost } from "../../../../src/command/flags/agent-settings.js";
 import type { WorkspaceKind } from "../../../../src/sandbox/sandbox-options.js";
 import { createSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { testContext } from "../../../support/cli-context.js";

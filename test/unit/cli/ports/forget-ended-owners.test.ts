@@ -1,8 +1,8 @@
 import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openControlRecords } from "../../../../src/cli/ports/control/control-records.js";
 import { forgetEndedOwners } from "../../../../src/cli/ports/forget-ended-owners.js";
+import { openControlRecords } from "../../../../src/command/ports/control-records.js";
 import { recordPort } from "../../../../src/sandbox/network/port-records.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { beforeEach, expect, it } from "vitest";
 import { defineReplay } from "../../../../src/cli/commands/replay.js";
 import { defineSessions } from "../../../../src/cli/commands/sessions.js";
-import type { CliContext } from "../../../../src/cli/context.js";
+import type { CliContext } from "../../../../src/command/context.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
 import { type TestContext, testContext } from "../../../support/cli-context.js";
 

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { CliContext, InputStream } from "../../../../src/cli/context.js";
-import { readImages, readOutputSchema, readPrompt } from "../../../../src/cli/setup/run-input.js";
+import { readImages, readPrompt } from "../../../../src/cli/setup/run-input.js";
+import type { CliContext, InputStream } from "../../../../src/command/context.js";
 import { readEnvironment } from "../../../../src/lib/env.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
 import { jpegPicture } from "../../../support/pictures.js";
@@ -170,30 +170,6 @@ describe("a picture", () => {
     await expect(readImages([file], place)).rejects.toMatchObject({
       code: "usage.invalid",
       message: expect.stringContaining(reason),
-    });
-  });
-});
-
-describe("an output schema", () => {
-  const { signal } = new AbortController();
-
-  it("is a JSON object", async () => {
-    writeFileSync(join(folder, "schema.json"), '{"type":"object"}');
-    expect(await readOutputSchema(join(folder, "schema.json"), signal)).toEqual({ type: "object" });
-  });
-
-  it.each<[string, Buffer]>([
-    ["UTF-8", Buffer.from('\ufeff{"type":"object"}')],
-    ["UTF-16", Buffer.from('\ufeff{"type":"object"}', "utf16le")],
-  ])("may begin with a byte order mark: %s", async (_, bytes) => {
-    writeFileSync(join(folder, "schema.json"), bytes);
-    expect(await readOutputSchema(join(folder, "schema.json"), signal)).toEqual({ type: "object" });
-  });
-
-  it.each(["[]", "7", "null", "{"])("is not %s", async (text) => {
-    writeFileSync(join(folder, "schema.json"), text);
-    await expect(readOutputSchema(join(folder, "schema.json"), signal)).rejects.toMatchObject({
-      code: "usage.invalid",
     });
   });
 });

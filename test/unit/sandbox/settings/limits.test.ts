@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { inMode, resolveRun } from "../../../../src/agent/open/run-settings.js";
-import { agentSettings, sessionHost } from "../../../../src/cli/setup/agent-settings.js";
+import { agentSettings, sessionHost } from "../../../../src/command/flags/agent-settings.js";
 import { readEnvironment } from "../../../../src/lib/env.js";
 import { resolveSettings, withFullAccess } from "../../../../src/sandbox/settings/resolve-settings.js";
 import { testContext } from "../../../support/cli-context.js";

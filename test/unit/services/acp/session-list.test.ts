@@ -47,15 +47,12 @@ function openList() {
       prepare: async (): Promise<PreparedSession> => {
         const threadId = `session ${opened++}`;
         return {
-          threadId,
           options: { model: silentModel, sandbox: async () => new MemorySandbox(), setting, threadId },
           setting,
-          reasoningEffort: undefined,
+          config: {},
           commands: [],
-          models: [],
           inMode: () => Promise.reject(new Error("no modes")),
-          changeModel: null,
-          discard: () => undefined,
+          withModel: null,
         };
       },
     },

@@ -1,6 +1,7 @@
+import type { WebServerLimits } from "../../../../src/lib/http/web-server.js";
 import { MemoryBudget } from "../../../../src/services/serve/http/memory-budget.js";
 import type { Calls } from "../../../../src/services/serve/http/response.js";
-import { type HttpLimits, serveHttp } from "../../../../src/services/serve/http/serve-http.js";
+import { serveHttp } from "../../../../src/services/serve/http/serve-http.js";
 
 export interface ServedCalls extends AsyncDisposable {
   url: string;
@@ -13,7 +14,7 @@ export async function serveCalls(
   {
     memory = new MemoryBudget(1024 ** 3),
     limits = {},
-  }: { memory?: MemoryBudget; limits?: Partial<HttpLimits> } = {},
+  }: { memory?: MemoryBudget; limits?: Partial<WebServerLimits> } = {},
 ): Promise<ServedCalls> {
   const end = new AbortController();
   let listening: (url: string) => void = () => undefined;

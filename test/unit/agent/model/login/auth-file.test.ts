@@ -9,7 +9,7 @@ import {
   removeAuthFile,
 } from "../../../../../src/agent/model/login/auth-file.js";
 import { storeApiKey } from "../../../../../src/agent/model/login/store-login.js";
-import { describeError } from "../../../../../src/cli/display/error-text.js";
+import { describeError } from "../../../../../src/command/error-text.js";
 import { createLock, readCurrentProcess } from "../../../../../src/lib/file-lock.js";
 import { temporaryDirectory } from "../../../../support/sandbox.js";
 

@@ -6,7 +6,7 @@ import type { BrowserLoginOptions } from "../../../../../src/agent/model/login/b
 import { logInWithBrowser } from "../../../../../src/agent/model/login/browser-login.js";
 import { openCallbackServer } from "../../../../../src/agent/model/login/callback-server.js";
 import { identityOf } from "../../../../../src/agent/model/login/issuer/id-token.js";
-import { describeError } from "../../../../../src/cli/display/error-text.js";
+import { describeError } from "../../../../../src/command/error-text.js";
 import {
   accountId,
   clientId,

@@ -9,7 +9,7 @@ import { ChatGptCredentials } from "../../../../../src/agent/model/login/chatgpt
 import { chatGptFile } from "../../../../../src/agent/model/login/login-kind.js";
 import { openLogin } from "../../../../../src/agent/model/login/open-login.js";
 import { storeApiKey } from "../../../../../src/agent/model/login/store-login.js";
-import { describeError } from "../../../../../src/cli/display/error-text.js";
+import { describeError } from "../../../../../src/command/error-text.js";
 import { createLock, readCurrentProcess } from "../../../../../src/lib/file-lock.js";
 import { keepChatGptLogin, settingsOf } from "../../../../support/chatgpt-login.js";
 import {

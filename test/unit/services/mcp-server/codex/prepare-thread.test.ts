@@ -1,8 +1,8 @@
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { AgentFlags } from "../../../../../src/cli/setup/agent-flags.js";
-import { agentSettings, sessionHost } from "../../../../../src/cli/setup/agent-settings.js";
+import type { AgentFlags } from "../../../../../src/command/flags/agent-flags.js";
+import { agentSettings, sessionHost } from "../../../../../src/command/flags/agent-settings.js";
 import { prepareThread } from "../../../../../src/services/mcp-server/codex/prepare-thread.js";
 import type { CallSettings } from "../../../../../src/services/mcp-server/codex/tool-arguments.js";
 import { testContext } from "../../../../support/cli-context.js";

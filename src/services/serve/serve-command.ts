@@ -1,0 +1,206 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import type { Command } from "commander";
+import type { Config } from "../../agent/index.js";
+import { loadConfig } from "../../agent/index.js";
+import type { AttemptAgent, Task } from "../../batch/index.js";
+import { commandAgent, nopAgent, oracleAgent, readTasks } from "../../batch/index.js";
+import type { CliContext, Interruption } from "../../command/index.js";
+import {
+  chosenAgent,
+  configChoice,
+  describeError,
+  flaggedLimits,
+  openBatchImages,
+  say,
+  write,
+  writeJson,
+} from "../../command/index.js";
+import { invalidUsage } from "../../errors.js";
+import { newToken, readTokenFile } from "../../lib/http/bearer-token.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import { connectEngine, createPool, DEFAULT_IMAGE } from "../../sandbox/index.js";
+import { readVersion } from "../../version.js";
+import { MemoryBudget } from "./http/memory-budget.js";
+import type { ServedClient } from "./http/serve-http.js";
+import { serveHttp } from "./http/serve-http.js";
+import { addServeOptions, type ServeFlags } from "./serve-flags.js";
+import type { ServiceOptions } from "./service-calls.js";
+import { openService } from "./service-calls.js";
+import { openApiDescription } from "./wire/openapi.js";
+import type { EpisodeOptions } from "./wire/schemas.js";
+
+export function defineServe(command: Command, context: CliContext): void {
+  command.argument("[tasks...]", "tasks that clients may work on: directories of tasks, or files of rows");
+  addServeOptions(command)
+    .addHelpText("after", HELP)
+    .action(async (paths: string[], flags: ServeFlags) => {
+      if (flags.openapi === true) return await writeJson(context.stdout, openApiDescription(readVersion()));
+      await serve(paths, flags, context);
+    });
+}
+
+const HELP = `
+Programs with the token start sandboxes, run commands in them, read and write files, have an agent work on a task, and grade
+what it leaves. The package brigbox has a client (BrigClient), and docs/serve.md describes all requests.
+
+The first ctrl-C or SIGTERM lets calls and episodes that run end, and begins nothing new. The second one ends everything
+at once. Either way all sandboxes are removed.`;
+
+async function serve(paths: readonly string[], flags: ServeFlags, context: CliContext): Promise<void> {
+  const clients = await servedClients(flags, context);
+  const tasks = paths.length === 0 ? [] : await servedTasks(paths, context);
+  const { config, warnings, notes } = await loadConfig(context.environment, configChoice(flags, context));
+  for (const sentence of [...warnings, ...notes])
+    await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
+  const usualAgent = await openUsualAgent(flags, { config, context });
+  const directory = await mkdtemp(join(tmpdir(), "brig-serve-"));
+  try {
+    await serveUntilDrained({ clients, tasks, usualAgent, config, directory }, flags, context);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface Served {
+  clients: ServedClient[];
+  tasks: readonly Task[];
+  usualAgent: AttemptAgent | null;
+  config: Config;
+  directory: string;
+}
+
+async function serveUntilDrained(served: Served, flags: ServeFlags, context: CliContext): Promise<void> {
+  const { signal, stderr } = context;
+  const draining = new AbortController();
+  let interruption: Interruption | null = null;
+  const onWarning = (error: unknown) => void say(stderr, describeError(error, { showsCauses: false }));
+  await using opened = await serviceOptions(served, flags, { context, onWarning });
+  const service = openService(opened.options, draining.signal);
+  using _first = context.drainFirst((first) => {
+    interruption = first;
+    draining.abort();
+    void say(stderr, "Calls and episodes that run may end; ctrl-C ends them at once.\n");
+  });
+  try {
+    await serveHttp({
+      port: flags.listen,
+      clients: served.clients,
+      calls: service.calls,
+      memory: new MemoryBudget(flags.maxBuffered),
+      drain: draining.signal,
+      signal,
+      settled: service.settled,
+      onFault: onWarning,
+      onListening: (url) => void announce(url, served.clients, { flags, context }),
+    });
+  } finally {
+    await service.close();
+  }
+  const first = interruption as Interruption | null;
+  if (first !== null) context.setExitStatus(first.exitStatus);
+}
+
+async function serviceOptions(
+  { tasks, usualAgent, config, directory }: Served,
+  flags: ServeFlags,
+  { context, onWarning }: { context: CliContext; onWarning: (error: unknown) => void },
+): Promise<{ options: ServiceOptions } & AsyncDisposable> {
+  const { environment } = context;
+  const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE, env } = flags;
+  const limits = flaggedLimits(flags);
+  const engine = await connectEngine({ env: environment });
+  const images = openBatchImages({}, { engine, config, context });
+  const pool =
+    flags.warm === 0
+      ? null
+      : createPool({
+          size: flags.warm,
+          mode,
+          image,
+          runtime,
+          limits,
+          env,
+          network: "none",
+          engine,
+          onWarning,
+        });
+  return {
+    options: {
+      places: {
+        ...{ engine, environment, runtime, image, mode, limits, env, pool },
+        allowsNetwork: flags.allowNetwork === true,
+        images: flags.pull === true ? images : null,
+      },
+      attempts: { tasks, images, engine, environment, runtime, directory },
+      openAgent: (wanted) => episodeAgent(wanted, usualAgent),
+      limits: {
+        maxPlaces: flags.maxSandboxes,
+        maxPerClient: flags.maxPerClient ?? flags.maxSandboxes,
+        maxWaiting: flags.maxWaiting,
+        idleMs: flags.idle,
+        maxLifeMs: flags.maxLife,
+      },
+      onWarning,
+    },
+    [Symbol.asyncDispose]: async () => await pool?.close(),
+  };
+}
+
+function episodeAgent(wanted: EpisodeOptions["agent"], usual: AttemptAgent | null): AttemptAgent {
+  if (wanted === "oracle") return oracleAgent();
+  if (wanted === "nop") return nopAgent();
+  if (wanted !== undefined) return commandAgent(wanted.command);
+  if (usual !== null) return usual;
+  throw invalidUsage(
+    "the request names no agent, and the service was started without one",
+    'send agent: "oracle", "nop" or {"command": …}, or start brig serve with --agent',
+  );
+}
+
+async function openUsualAgent(
+  flags: ServeFlags,
+  source: { config: Config; context: CliContext },
+): Promise<AttemptAgent | null> {
+  const { agent, model } = flags;
+  if (agent !== undefined) return (await chosenAgent({ model, agent }, source)).agent;
+  if (model === undefined) return null;
+  throw invalidUsage("--model is for --agent model", "add --agent model, or leave --model out");
+}
+
+/** Each has the name of its file, or of the only one there is. Error: `usage.invalid`. */
+async function servedClients({ tokenFile }: ServeFlags, { cwd }: CliContext): Promise<ServedClient[]> {
+  if (tokenFile === undefined) return [{ name: "client", token: newToken() }];
+  const clients: ServedClient[] = [];
+  for (const file of tokenFile) {
+    const token = await readTokenFile(resolve(cwd, file));
+    if (clients.some((other) => other.token === token))
+      throw invalidUsage(
+        `two token files have the same token, one of them is ${JSON.stringify(basename(file))}`,
+        "give each client a token of its own",
+      );
+    clients.push({ name: `${clients.length + 1}`, token });
+  }
+  return clients;
+}
+
+async function servedTasks(paths: readonly string[], context: CliContext): Promise<Task[]> {
+  const { cwd, environment, signal, stderr } = context;
+  const tasks = await readTasks(paths, { cwd, variables: environment.variables, signal });
+  for (const { name, warnings } of tasks)
+    for (const warning of warnings) await say(stderr, `brig: ${neutraliseLine(`${name}: ${warning}`)}\n`);
+  return tasks;
+}
+
+async function announce(
+  url: string,
+  clients: readonly ServedClient[],
+  { flags, context }: { flags: ServeFlags; context: CliContext },
+): Promise<void> {
+  const { stdout } = context;
+  const [client] = clients;
+  const token = flags.tokenFile === undefined ? client?.token : undefined;
+  if (flags.json === true) return await writeJson(stdout, { url, token });
+  await write(stdout, `url = "${url}"\n${token === undefined ? "" : `token = "${token}"\n`}`);
+}
