@@ -77,7 +77,7 @@ export interface TaskSelection {
 }
 
 /** The tags that a task gives itself. */
-export function tagsOf({ metadata: { tags } }: Pick<Task, "metadata">): string[] {
+function tagsOf({ metadata: { tags } }: Pick<Task, "metadata">): string[] {
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string") : [];
 }
 
