@@ -35,6 +35,12 @@ const commanderWithoutRequire = {
  * the same commands need: a group of what several commands share would have each of them load what any of them needs.
  */
 const groups = [
+  // What a command in a sandbox that is open needs. It loads nothing else.
+  {
+    name: "quick",
+    test: /\/src\/(?:cli\/lasting\/quick-exec|services\/lasting\/(?:client\/command-connection|home\/service-socket|wire\/frames))\.ts$/,
+    priority: 9,
+  },
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
@@ -45,7 +51,7 @@ const groups = [
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|command\/(?:flags\/(?:limit-options|option-values|sandbox-flags|secret-option|variable-options)|open-sandbox|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|receipt-text|streams|terminal-session))\.ts$/,
+    test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|command\/(?:flags\/(?:limit-options|option-values|sandbox-flags|secret-option|variable-options)|open-sandbox|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|receipt-text|streams|terminal-session)|cli\/display\/exit-remarks)\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.
@@ -87,6 +93,8 @@ const groups = [
 /** What `brig exec` loads; it then needs 31 ms less. All chunks would be 16 MB instead of 2, and matter little to who waits for a model. */
 const compiledChunks = [
   "rolldown-runtime",
+  "exec-in",
+  "quick",
   "main",
   "start",
   "options",
@@ -153,7 +161,11 @@ await removeChunks(cli);
 // CommonJS, because only that can be loaded with the code that V8 made of it.
 const { output: chunks } = await build({
   ...common,
-  input: { main: "src/cli/main.ts", codex: "src/cli/codex/codex-main.ts" },
+  input: {
+    main: "src/cli/main.ts",
+    codex: "src/cli/codex/codex-main.ts",
+    "exec-in": "src/cli/lasting/quick-main.ts",
+  },
   output: {
     ...output,
     format: "cjs",
@@ -174,10 +186,14 @@ const launcher = (await readFile(join(root, "scripts/bundle/launcher.cjs"), "utf
   "LEAST_NODE",
   engines.node.match(/\d+/g).join(", "),
 );
+const quick = chunks.find(({ name, isEntry }) => isEntry && name === "exec-in");
 for (const { name, fileName, isEntry } of chunks) {
-  if (!isEntry) continue;
+  if (!isEntry || name === "exec-in") continue;
   // npm makes it executable when it installs the package; the mode is for starting it by its path in a checkout.
-  await writeFile(join(cli, `${name}.js`), launcher.replace("ENTRY", fileName));
+  await writeFile(
+    join(cli, `${name}.js`),
+    launcher.replace("ENTRY", fileName).replace("QUICK", name === "main" ? quick.fileName : ""),
+  );
   await chmod(join(cli, `${name}.js`), 0o755);
 }
 await writeCodeCache(

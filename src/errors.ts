@@ -39,6 +39,7 @@ export type ErrorCode =
   | "sandbox.gone"
   | "sandbox.port-failed"
   | "sandbox.port-in-use"
+  | "sandbox.unknown"
   | "serve.busy"
   | "serve.failed"
   | "serve.refused"

@@ -1,5 +1,7 @@
 // The package's main entry: sandboxes, and every function of the sub-paths. Each type has one place: what concerns sandboxes is here, the rest is in
 // the sub-path of its subject. A type that is missing in all of them only occurs within others, such as `Receipt["findings"]`.
+import { provideConnect } from "./sandbox/index.js";
+
 export {
   bearerKey,
   createModelClient,
@@ -20,6 +22,7 @@ export type {
   CallCause,
   CommandOptions,
   CommandResult,
+  ConnectOptions,
   DiffOptions,
   DirectoryEntry,
   DockerClient,
@@ -44,7 +47,9 @@ export type {
   PathOptions,
   PoolOptions,
   PortableFiles,
+  PortableProcess,
   PortableSandbox,
+  PortableSpawnOptions,
   Proof,
   PtySize,
   ReadOptions,
@@ -69,3 +74,6 @@ export type {
 export { createPool, Sandbox } from "./sandbox/index.js";
 export { BrigClient } from "./services/index.js";
 export { createToolRegistry } from "./tools/index.js";
+
+// What reaches lasting sandboxes is built on sandboxes, so these are told of it here; it is loaded when it is first used.
+provideConnect(async (...call) => await (await import("./services/index.js")).connectSandbox(...call));

@@ -61,4 +61,9 @@ function compiled(file) {
   }
 }
 
-load("./ENTRY");
+// A command in a sandbox that is open needs little code, which the whole program would take longer to load than the command to run.
+const quick = "QUICK";
+const isQuick = quick !== "" && process.argv[2] === "exec" && process.argv.includes("--in");
+const begin = () => load("./ENTRY");
+if (isQuick) load(`./${quick}`).start(begin);
+else begin();

@@ -64,6 +64,7 @@ export type { TaskImages } from "./runs/images/task-images.js";
 export { mergeRuns } from "./runs/merge/merge-runs.js";
 export { imageUser } from "./runs/place/image-user.js";
 export type { RecordedPlace } from "./runs/place/never-started.js";
+export { agentNetwork, networkScope } from "./runs/place/task-sandbox.js";
 export type { Regraded } from "./runs/regrade.js";
 export { regradeRun } from "./runs/regrade.js";
 export type { AttemptOutcome } from "./runs/results/attempt-outcome.js";

@@ -2,141 +2,217 @@ import type { DefineCommand } from "../command/index.js";
 
 export interface CommandEntry {
   name: string;
+  /** The heading in the help that it is under. */
+  group?: string;
   summary: string;
   load: () => Promise<DefineCommand>;
   /**
    * Exits with the code of the program in the sandbox, and with 125 for every failure of brig, bad usage too.
    */
   passesExitCodeOn?: boolean;
+  /** Not in the help: it is for brig itself. */
+  isHidden?: boolean;
   /** With `--json` the command prints one event per line, so an error is printed as an event as well. */
   printsEvents?: boolean;
 }
+
+const agents = "Agents and their sessions:";
+const sandboxes = "Sandboxes:";
+const services = "For other programs and machines:";
+const machine = "Settings and this machine:";
 
 /** Every command, in the order of the help. Only the command that runs is loaded. */
 export const commands: CommandEntry[] = [
   {
     name: "run",
+    group: agents,
     summary: "give a model a task; its tool calls run in a sandbox",
     load: async () => (await import("./commands/run.js")).defineRun,
     printsEvents: true,
   },
   {
     name: "resume",
+    group: agents,
     summary: "continue a session",
     load: async () => (await import("./commands/resume.js")).defineResume,
     printsEvents: true,
   },
   {
     name: "exec",
+    group: sandboxes,
     summary: "run one command in a sandbox",
     load: async () => (await import("./commands/exec.js")).defineExec,
     passesExitCodeOn: true,
   },
   {
     name: "batch",
+    group: agents,
     summary: "run many attempts at many tasks, and grade them",
     load: async () => (await import("./batch/batch-command.js")).defineBatch,
     printsEvents: true,
   },
   {
     name: "diff",
+    group: agents,
     summary: "show what a session changed in a copy-on-write workspace",
     load: async () => (await import("./changes/diff-command.js")).defineDiff,
   },
   {
     name: "apply",
+    group: agents,
     summary: "bring the changes of a copy-on-write workspace to your files",
     load: async () => (await import("./changes/apply-command.js")).defineApply,
   },
   {
     name: "shell",
+    group: sandboxes,
     summary: "open an interactive shell in a sandbox",
     load: async () => (await import("./commands/shell.js")).defineShell,
     passesExitCodeOn: true,
   },
   {
     name: "wrap",
+    group: agents,
     summary: "run another agent's program, such as codex, in a sandbox",
     load: async () => (await import("../services/index.js")).defineWrap,
     passesExitCodeOn: true,
   },
   {
+    name: "up",
+    group: sandboxes,
+    summary: "start a sandbox that lasts, for brig exec --in",
+    load: async () => (await import("./lasting/up-command.js")).defineUp,
+  },
+  {
     name: "ps",
+    group: sandboxes,
     summary: "list the sandboxes that are open",
     load: async () => (await import("./ps/ps-command.js")).definePs,
   },
   {
+    name: "attach",
+    group: sandboxes,
+    summary: "join the shared shell of a sandbox of brig up",
+    load: async () => (await import("./lasting/attach-command.js")).defineAttach,
+    passesExitCodeOn: true,
+  },
+  {
+    name: "logs",
+    group: sandboxes,
+    summary: "print the output of the commands of a sandbox of brig up",
+    load: async () => (await import("./lasting/logs-command.js")).defineLogs,
+  },
+  {
+    name: "cp",
+    group: sandboxes,
+    summary: "copy files between this machine and a sandbox of brig up",
+    load: async () => (await import("./lasting/cp-command.js")).defineCp,
+  },
+  {
+    name: "stats",
+    group: sandboxes,
+    summary: "show what sandboxes of brig up use",
+    load: async () => (await import("./lasting/stats-command.js")).defineStats,
+  },
+  {
+    name: "stop",
+    group: sandboxes,
+    summary: "end sandboxes of brig up, and keep their names",
+    load: async () => (await import("./lasting/end-commands.js")).defineStop,
+  },
+  {
+    name: "rm",
+    group: sandboxes,
+    summary: "end sandboxes of brig up, and forget them",
+    load: async () => (await import("./lasting/end-commands.js")).defineRm,
+  },
+  {
     name: "port",
+    group: sandboxes,
     summary: "list, open and close ports of sandboxes that are reachable from this machine",
     load: async () => (await import("./ports/port-command.js")).definePort,
   },
   {
     name: "tool",
+    group: sandboxes,
     summary: "make one tool call",
     load: async () => (await import("./commands/tool.js")).defineTool,
   },
   {
     name: "tools",
+    group: machine,
     summary: "list the tools, and why each is on or off",
     load: async () => (await import("./commands/tools.js")).defineTools,
   },
   {
     name: "mcp",
+    group: machine,
     summary: "list the MCP servers of the configuration, and check them",
     load: async () => (await import("./mcp/mcp-command.js")).defineMcp,
   },
   {
     name: "login",
+    group: machine,
     summary: "log in to the model's provider",
     load: async () => (await import("./commands/login/login.js")).defineLogin,
   },
   {
     name: "logout",
+    group: machine,
     summary: "log out",
     load: async () => (await import("./commands/login/logout.js")).defineLogout,
   },
   {
     name: "config",
+    group: machine,
     summary: "print the configuration and where each value comes from",
     load: async () => (await import("./commands/config.js")).defineConfig,
   },
   {
     name: "policy",
+    group: machine,
     summary: "print a mode as a policy file, or check such a file",
     load: async () => (await import("./policy/policy-command.js")).definePolicy,
   },
   {
     name: "sessions",
+    group: agents,
     summary: "list, show, fork, export or delete sessions",
     load: async () => (await import("./commands/sessions.js")).defineSessions,
   },
   {
     name: "bisect",
+    group: agents,
     summary: "find the tool call of a session that broke something",
     load: async () => (await import("./bisect/bisect-command.js")).defineBisect,
   },
   {
     name: "replay",
+    group: agents,
     summary: "run a session's tool calls again and report what differs",
     load: async () => (await import("./commands/replay.js")).defineReplay,
   },
   {
     name: "exec-server",
+    group: services,
     summary: "run the commands of an unchanged Codex in sandboxes",
     load: async () => (await import("../services/index.js")).defineExecServer,
   },
   {
     name: "mcp-server",
+    group: services,
     summary: "serve the agent, or with --tools its sandboxed tools, to MCP clients",
     load: async () => (await import("../services/index.js")).defineMcpServer,
   },
   {
     name: "serve",
+    group: services,
     summary: "serve sandboxes and whole episodes over HTTP",
     load: async () => (await import("../services/index.js")).defineServe,
   },
   {
     name: "acp",
+    group: services,
     summary: "be the agent of an editor, by the Agent Client Protocol",
     load: async () => {
       const { defineAcp } = await import("../services/index.js");
@@ -145,44 +221,58 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "view",
+    group: agents,
     summary: "look at the results of a batch, or compare two",
     load: async () => (await import("./batch/view-command.js")).defineView,
   },
   {
     name: "worker",
+    group: services,
     summary: "run attempts of batches that other machines put into a queue",
     load: async () => (await import("./queue/worker-command.js")).defineWorker,
     printsEvents: true,
   },
   {
     name: "queue",
+    group: services,
     summary: "show what waits and runs in a queue of attempts, or cancel a run",
     load: async () => (await import("./queue/queue-command.js")).defineQueue,
   },
   {
     name: "setup",
+    group: services,
     summary: "make another program use brig: setup codex",
     load: async () => (await import("./codex/setup-codex.js")).defineSetup,
   },
   {
     name: "demo",
+    group: agents,
     summary: "watch a scripted model find and fix a bug in a sandbox, without an account",
     load: async () => (await import("./demo/demo-command.js")).defineDemo,
     printsEvents: true,
   },
   {
     name: "doctor",
+    group: machine,
     summary: "check that this machine can run brig, and say how to fix what is wrong",
     load: async () => (await import("./commands/doctor.js")).defineDoctor,
   },
   {
     name: "image",
+    group: machine,
     summary: "build, list or prune brig's images",
     load: async () => (await import("./images/image-command.js")).defineImage,
   },
   {
     name: "gc",
+    group: machine,
     summary: "remove containers, volumes and directories that dead sessions left behind",
     load: async () => (await import("./commands/gc.js")).defineGc,
+  },
+  {
+    name: "owner",
+    summary: "keep the sandboxes of brig up",
+    load: async () => (await import("./lasting/owner-command.js")).defineOwner,
+    isHidden: true,
   },
 ];

@@ -46,6 +46,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "sandbox.gone": ownFailure,
   "sandbox.port-failed": failed,
   "sandbox.port-in-use": failed,
+  "sandbox.unknown": badUsage,
   "serve.busy": failed,
   "serve.failed": failed,
   "serve.refused": badUsage,

@@ -99,8 +99,10 @@ function defineProgram({
     .hook("preAction", () => checkHome(context.environment))
     .hook("preAction", async (_, command) => await withEnvFiles(command, context))
     .enablePositionalOptions();
-  for (const { name, summary } of commands)
-    withoutProcess(program.command(name), context).description(summary);
+  for (const { name, group = "Commands:", summary, isHidden = false } of commands)
+    withoutProcess(program.command(name, { hidden: isHidden }), context)
+      .description(summary)
+      .helpGroup(group);
   return program;
 }
 

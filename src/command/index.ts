@@ -30,7 +30,7 @@ export type { VariableFlags } from "./flags/variable-options.js";
 export { addVariableOptions, readEnvFiles } from "./flags/variable-options.js";
 export type { WaitNotes } from "./given-file.js";
 export { decodeGiven, readGivenFile } from "./given-file.js";
-export { keptNote, openFlaggedSandbox, openSandbox } from "./open-sandbox.js";
+export { keptNote, openFlaggedSandbox, openSandbox, resumeFlaggedSandbox } from "./open-sandbox.js";
 export { runOnPipes } from "./piped-session.js";
 export type { ControlRecord } from "./ports/control-records.js";
 export { controlDirectory, openControlRecords } from "./ports/control-records.js";

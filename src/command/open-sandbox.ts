@@ -1,5 +1,6 @@
+import type { BrigError } from "../errors.js";
 import { createProgress } from "../lib/terminal/progress.js";
-import type { Sandbox, SandboxSettings } from "../sandbox/index.js";
+import type { ResumedCommand, Sandbox, SandboxSettings } from "../sandbox/index.js";
 import { connectAndOpen } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./error-text.js";
@@ -8,34 +9,62 @@ import { egressChoice, requireUsed } from "./flags/secret-option.js";
 import { fitted } from "./render.js";
 
 /** Shows progress on a terminal only: otherwise stderr belongs to the command. */
-export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
-  const unresolved = { ...flaggedSettings(flags, context), ...egressChoice(flags.secret, context) };
+export async function openFlaggedSandbox(
+  flags: SandboxFlags,
+  context: CliContext,
+  { lasting }: { lasting?: string | undefined } = {},
+): Promise<Sandbox> {
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
-    return await openSandbox(async () => {
-      const { resolveSettings } = await import("../sandbox/index.js");
-      const settings = await resolveSettings(unresolved);
-      requireUsed(flags.secret, settings);
-      return settings;
-    }, context);
+    return await openSandbox(flagsAsSettings(flags, context), { ...context, lasting });
   } finally {
     progress.close();
   }
 }
 
+/** Goes on with a sandbox that was opened with the same flags and this directory by a process that is gone. Errors: those of `resumeLasting`. */
+export async function resumeFlaggedSandbox(
+  flags: SandboxFlags,
+  context: CliContext,
+  lasting: string,
+): Promise<{ sandbox: Sandbox; commands: ResumedCommand[] }> {
+  const { connectEngine, resumeLasting } = await import("../sandbox/index.js");
+  const { environment, signal } = context;
+  const engine = connectEngine({ env: environment });
+  engine.catch(() => undefined);
+  const settings = await flagsAsSettings(flags, context)();
+  const options = { engine, signal, keepsChanges: true, onWarning: warnOn(context), lasting };
+  return await resumeLasting(lasting, { settings, options });
+}
+
+function flagsAsSettings(flags: SandboxFlags, context: CliContext): () => Promise<SandboxSettings> {
+  const unresolved = { ...flaggedSettings(flags, context), ...egressChoice(flags.secret, context) };
+  return async () => {
+    const { resolveSettings } = await import("../sandbox/index.js");
+    const settings = await resolveSettings(unresolved);
+    requireUsed(flags.secret, settings);
+    return settings;
+  };
+}
+
 /** Opens a sandbox whose warnings are shown on stderr. */
 export async function openSandbox(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
-  { environment, signal, stderr }: Pick<CliContext, "environment" | "signal" | "stderr">,
-): Promise<Sandbox> {
-  return await connectAndOpen(settings, {
+  {
     environment,
     signal,
-    onWarning: (warning) => {
-      stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
-    },
-  });
+    stderr,
+    lasting,
+  }: Pick<CliContext, "environment" | "signal" | "stderr"> & { lasting?: string | undefined },
+): Promise<Sandbox> {
+  return await connectAndOpen(settings, { environment, signal, lasting, onWarning: warnOn({ stderr }) });
+}
+
+function warnOn({ stderr }: Pick<CliContext, "stderr">): (warning: BrigError) => void {
+  return (warning) => {
+    stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
+  };
 }
 
 export function keptNote(sandbox: Sandbox): string {

@@ -12,7 +12,7 @@ interface PipedOptions extends Pick<SpawnOptions, "cwd" | "timeoutMs" | "env"> {
  * `usage.invalid` if standard input cannot be read.
  */
 export async function runOnPipes(
-  sandbox: Sandbox,
+  sandbox: Pick<Sandbox, "spawn">,
   { argv, takesInput, ...options }: PipedOptions & { argv: readonly string[] },
   context: CliContext,
 ): Promise<ExitStatus> {

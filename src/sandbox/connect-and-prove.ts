@@ -1,7 +1,8 @@
 import { release } from "node:os";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
-import { RunnerLink } from "./channel/runner-link.js";
+import type { LinkJournal } from "./channel/link-journal.js";
+import { type LinkOptions, RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
 import type { Engine, ExecStream } from "./docker/engine-types.js";
 import type { InspectionOptions } from "./egress/inspection.js";
@@ -28,6 +29,8 @@ interface ConnectOptions {
   inspection?: InspectionOptions | null | undefined;
   /** Null or undefined where no program of the host can come to listen. */
   listeners?: KnownListeners | null | undefined;
+  /** Where another process can read how to go on. Default: nowhere. */
+  journal?: LinkJournal | null | undefined;
 }
 
 export interface ConnectedSandbox {
@@ -39,10 +42,28 @@ export interface ConnectedSandbox {
 /** Connects to the runner of a started container, and proves the policy. Errors: as `Sandbox.create`. */
 export async function connectAndProve(
   container: SandboxContainer,
-  { signal, onLateOutput, inspection, listeners }: ConnectOptions,
+  options: ConnectOptions,
 ): Promise<ConnectedSandbox> {
-  const link = await connect(container, { onLateOutput, inspection });
+  const link = await RunnerLink.open({ ...linkOptions(container, options), first: container.attached });
   step("the runner has answered");
+  return await proved(link, container, options);
+}
+
+/** The same for a container whose runner another process has spoken with. `adopt` is as in `RunnerLink.resume`. */
+export async function resumeAndProve(
+  container: SandboxContainer,
+  options: ConnectOptions,
+  resumption: Parameters<typeof RunnerLink.resume>[1],
+): Promise<ConnectedSandbox> {
+  const link = await RunnerLink.resume(linkOptions(container, options), resumption);
+  return await proved(link, container, options);
+}
+
+async function proved(
+  link: RunnerLink,
+  container: SandboxContainer,
+  { signal, inspection, listeners }: ConnectOptions,
+): Promise<ConnectedSandbox> {
   try {
     const proved = await proveLink(link, container);
     step("the policy is proved");
@@ -100,22 +121,22 @@ export async function openEgressOf(
   }
 }
 
-async function connect(
+function linkOptions(
   container: SandboxContainer,
-  { onLateOutput, inspection }: ConnectOptions,
-): Promise<RunnerLink> {
+  { onLateOutput, inspection, journal }: ConnectOptions,
+): LinkOptions {
   const { engine, plan, token } = container;
   const mask = inspection?.mask;
   const leaseMs = plan.leaseSeconds * 1000;
-  return await RunnerLink.open({
+  return {
     token,
-    first: container.attached,
+    journal: journal ?? undefined,
     dial: () => openBridge(engine, container.id, plan),
     diagnose: (brokenForMs, { wasRefused }) =>
       container.diagnose({ leaseIsOver: leaseMs > 0 && brokenForMs >= leaseMs, wasRefused }),
     reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
     onLate: (call, data) => deliverLate(onLateOutput, mask?.bytes(data) ?? Buffer.from(data), call),
-  });
+  };
 }
 
 /** No call is waiting that could report an error of the listener, so it becomes a process warning. */

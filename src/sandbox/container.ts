@@ -7,8 +7,10 @@ import { TOKEN_BYTES } from "./channel/protocol.js";
 import { isDefiniteFailure } from "./docker/engine-failure.js";
 import type { ContainerBody, Engine, EngineStream } from "./docker/engine-types.js";
 import type { Toolbox } from "./images/toolbox-volume.js";
+import type { LastingRecord } from "./lasting/lasting-record.js";
 import { createContainerBody } from "./plan/create-body.js";
 import {
+  adoptPlaceholders,
   type Placeholders,
   type PlaceholderUse,
   placeholdersInUse,
@@ -24,6 +26,7 @@ import {
   hasEnded,
   notRecorded,
   recordedNow,
+  removeEarlierRecords,
   removeRecord,
   type SandboxAbout,
   type SandboxRecord,
@@ -42,9 +45,17 @@ interface ContainerOptions {
    * The home directory and the owner of the sandbox's record, by which `brig gc` can remove it after a crash. Null
    * for a container of a workspace's tree, which has a record of its own.
    */
-  recordFor: { brigHome: string; owner: Owner; about: SandboxAbout } | null;
+  recordFor: RecordFor | null;
   /** Default: a name that contains the session's id. */
   name?: string | undefined;
+}
+
+interface RecordFor {
+  brigHome: string;
+  owner: Owner;
+  about: SandboxAbout;
+  /** Whether another process can go on with it. Default: false. */
+  lasts?: boolean | undefined;
 }
 
 interface StartOptions {
@@ -59,7 +70,7 @@ export class SandboxContainer {
   readonly plan: SandboxPlan;
   readonly imageId: string;
   /** Its runner takes streams only from those who know this. */
-  readonly token = randomBytes(TOKEN_BYTES);
+  readonly token: Buffer;
   readonly #toolbox: Toolbox;
   readonly #keep: boolean;
   readonly #warn: Warn;
@@ -76,7 +87,8 @@ export class SandboxContainer {
   /** The engine may have created it, but has not said so, or it could not be removed. */
   #mayExist = false;
 
-  constructor(engine: Engine, options: ContainerOptions) {
+  constructor(engine: Engine, options: ContainerOptions, token: Buffer = randomBytes(TOKEN_BYTES)) {
+    this.token = token;
     const { plan, toolbox, imageId, keep, warn, recordFor, name } = options;
     this.#recordFor = recordFor;
     this.#name = name ?? `brig-${plan.sessionId}`;
@@ -88,8 +100,29 @@ export class SandboxContainer {
     this.#keep = keep;
   }
 
+  /** One that another process has started, which is gone. */
+  static resume(
+    engine: Engine,
+    options: ContainerOptions,
+    { containerId, token, placeholders }: Pick<LastingRecord, "containerId" | "token" | "placeholders">,
+  ): SandboxContainer {
+    const container = new SandboxContainer(engine, options, Buffer.from(token, "hex"));
+    container.#id = containerId;
+    container.#starts = 1;
+    container.#placeholders = adoptPlaceholders(placeholders);
+    container.#record(container.#placeholders.made);
+    const { recordFor, plan } = options;
+    if (recordFor !== null) removeEarlierRecords(recordFor.brigHome, { ...recordFor, ...plan });
+    return container;
+  }
+
   get id(): string {
     return this.#id ?? "";
+  }
+
+  /** What was made on the host for it. */
+  get placeholders(): SandboxRecord["placeholders"] {
+    return this.#placeholders?.made ?? [];
   }
 
   /** Whether the engine may still have it, so that its record has to stay. */
@@ -187,10 +220,10 @@ export class SandboxContainer {
   /** Only warns of a failure: the record is needed only if this process is killed. */
   #record(placeholders: SandboxRecord["placeholders"]): void {
     if (this.#recordFor === null) return;
-    const { brigHome, owner, about: opened } = this.#recordFor;
+    const { brigHome, owner, about: opened, lasts } = this.#recordFor;
     const about = { ...opened, network: this.#network ?? opened.network };
     const { endpoint } = this.engine;
-    const record = { sessionId: this.plan.sessionId, owner, endpoint, placeholders, about };
+    const record = { sessionId: this.plan.sessionId, owner, endpoint, placeholders, about, lasts };
     try {
       writeRecord(brigHome, { ...record, containerId: this.#id ?? null });
     } catch (cause) {

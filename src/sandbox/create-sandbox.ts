@@ -5,7 +5,8 @@ import { connectEngine, connectThrough } from "./docker/connect.js";
 import type { Engine, EngineConnection } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
-import type { SandboxOptions } from "./sandbox-options.js";
+import type { PortableSandbox } from "./portable-sandbox.js";
+import type { ConnectOptions, SandboxOptions } from "./sandbox-options.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
 
 /** Settings of a sandbox besides its options. The package does not export them: the command line and tests choose them. */
@@ -16,6 +17,27 @@ export interface Surroundings {
   toolboxVolume?: string | undefined;
   /** Looks up the names of an allow-list. Default: as the host's own programs do it. */
   resolve?: Resolve | undefined;
+}
+
+type ConnectLasting = (
+  nameOrId: string,
+  options: ConnectOptions & { environment: Environment },
+) => Promise<PortableSandbox>;
+
+let connectLasting: ConnectLasting | undefined;
+
+/** Says how lasting sandboxes are reached. The library's entry does, because what reaches them is built on sandboxes. */
+export function provideConnect(connect: ConnectLasting): void {
+  connectLasting = connect;
+}
+
+/** Error: `usage.invalid` in a program that has not been given the way to them. */
+export async function connectSandbox(nameOrId: string, options: ConnectOptions): Promise<PortableSandbox> {
+  if (connectLasting === undefined)
+    throw new BrigError("Sandbox.connect is there only in the package's main entry", {
+      code: "usage.invalid",
+    });
+  return await connectLasting(nameOrId, { ...options, environment: readEnvironment() });
 }
 
 /** Opens a sandbox. Only here does the library read the process's environment and current directory. */

@@ -25,6 +25,7 @@ export type {
 } from "./changes/workspace-change.js";
 export { INITIAL_CREDIT } from "./channel/protocol.js";
 export { connectAndOpen } from "./connect-and-open.js";
+export { provideConnect } from "./create-sandbox.js";
 export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
 export { compareVersions } from "./docker/api-version.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
@@ -80,18 +81,24 @@ export {
   unfinishedInstruction,
 } from "./images/unfinished.js";
 export {
+  aboutOf,
   allowListOf,
   applyKeptChanges,
+  canBeResumed,
   containerOf,
   disposeFirst,
+  forgetLasting,
   isCopyOnWrite,
   onEndOf,
   planOf,
+  resumeLasting,
   settingsOf,
+  spawnLasting,
   startFromSnapshot,
   startSandbox,
 } from "./inside.js";
 export { LABELS, sessionLabels } from "./labels.js";
+export type { ResumedCommand } from "./lasting/resume-sandbox.js";
 export { readableSecrets } from "./network/egress/read-egress.js";
 export type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
 export { openPorts, recordPort } from "./network/port-records.js";
@@ -167,14 +174,22 @@ export type { Strictness } from "./policy/strictness.js";
 export { compareApprovals, compareModes, compareNetworks, isNoLooser } from "./policy/strictness.js";
 export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool.js";
 export { createPool } from "./pool.js";
-export type { CommandOptions, CommandResult, PortableFiles, PortableSandbox } from "./portable-sandbox.js";
+export type {
+  CommandOptions,
+  CommandResult,
+  PortableFiles,
+  PortableProcess,
+  PortableSandbox,
+  PortableSpawnOptions,
+  PtySize,
+} from "./portable-sandbox.js";
 export { threadWaits } from "./process/thread-waits.js";
 export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
 export type { Proof } from "./proof/proof.js";
 export type { Receipt } from "./receipt/receipt.js";
 export { inTime } from "./removal.js";
 export { Sandbox } from "./sandbox.js";
-export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
+export type { ConnectOptions, GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox-options.js";
 export { GIT_ACCESSES, WORKSPACE_KINDS } from "./sandbox-options.js";
 export type { SandboxAbout, SandboxRecord } from "./sandbox-records.js";
 export { reclaimPlaceholders, recordedNow, removeRecord, writeRecord } from "./sandbox-records.js";
@@ -190,7 +205,6 @@ export type {
   ForwardOptions,
   ListOptions,
   PathOptions,
-  PtySize,
   ReadOptions,
   SandboxFiles,
   SandboxProcess,
@@ -218,6 +232,7 @@ export {
   describeSnapshot,
   listSnapshots,
   openSnapshot,
+  removeSnapshot,
   removeUnfinishedSnapshots,
 } from "./snapshots/snapshot-store.js";
 export type { StoppedSandbox, StoppedSandboxFiles } from "./stopped-sandbox.js";

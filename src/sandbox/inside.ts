@@ -3,11 +3,15 @@
 import { applyKept, openFromSnapshot } from "./changes/sandbox-changes.js";
 import type { ApplyOptions, ApplyResult } from "./changes/workspace-change.js";
 import type { Engine } from "./docker/engine-types.js";
+import type { ResumedCommand } from "./lasting/resume-sandbox.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import { closeFirst, openSandbox, type StartOptions } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { SandboxPlan } from "./plan/plan.js";
-import { openedSandboxOf, type Sandbox, sandboxFrom } from "./sandbox.js";
+import { commandContextOf, openedSandboxOf, type Sandbox, sandboxFrom } from "./sandbox.js";
+import type { SandboxAbout } from "./sandbox-records.js";
+import type { SandboxProcess, SpawnOptions } from "./sandbox-types.js";
+import { aboutSandbox } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
 
 /** Starts a sandbox from settings that are complete. Errors: those of `Sandbox.create`. */
@@ -21,6 +25,39 @@ export async function startSandbox(
 /** Starts a sandbox with the files of a snapshot. Errors: those of `openFromSnapshot`. */
 export async function startFromSnapshot(...snapshot: Parameters<typeof openFromSnapshot>): Promise<Sandbox> {
   return sandboxFrom(await openFromSnapshot(...snapshot));
+}
+
+/**
+ * Goes on with a sandbox that a process had started with the option `lasting` before it was killed, and with the commands that
+ * `spawnLasting` had started. Errors: those of `resumeSandbox`.
+ */
+export async function resumeLasting(
+  directory: string,
+  how: { settings: SandboxSettings; options: StartOptions },
+): Promise<{ sandbox: Sandbox; commands: ResumedCommand[] }> {
+  const { resumeSandbox } = await import("./lasting/resume-sandbox.js");
+  const { opened, commands } = await resumeSandbox(directory, how);
+  return { sandbox: sandboxFrom(opened), commands };
+}
+
+/** Starts a command that `resumeLasting` gives again, with its output, by its name. Errors: those of `sandbox.spawn`. */
+export async function spawnLasting(
+  sandbox: Sandbox,
+  command: { name: string; argv: readonly string[]; options: SpawnOptions; about: unknown },
+): Promise<SandboxProcess> {
+  const { spawnNoted } = await import("./lasting/resume-sandbox.js");
+  return spawnNoted(openedSandboxOf(sandbox), commandContextOf(sandbox), command);
+}
+
+/** Has `resumeLasting` give a command no more. */
+export async function forgetLasting(sandbox: Sandbox, name: string): Promise<void> {
+  const { forgetNoted } = await import("./lasting/resume-sandbox.js");
+  forgetNoted(openedSandboxOf(sandbox), name);
+}
+
+/** Whether another process could go on with the sandbox. */
+export function canBeResumed(sandbox: Sandbox): boolean {
+  return openedSandboxOf(sandbox).journal !== null;
 }
 
 /** The settings that a sandbox was started with. */
@@ -45,6 +82,12 @@ export function planOf(sandbox: Sandbox): Pick<
   const { plan } = openedSandboxOf(sandbox);
   const { limits, user, notices, placeholders } = plan;
   return { limits, user, notices, placeholders, environment: commandEnvironment(plan) };
+}
+
+/** What `brig ps` shows of a sandbox. */
+export function aboutOf(sandbox: Sandbox): SandboxAbout {
+  const { settings, plan } = openedSandboxOf(sandbox);
+  return aboutSandbox(settings, plan);
 }
 
 /** The allow-list of a sandbox, which can be changed while it runs. Null with any other network. */

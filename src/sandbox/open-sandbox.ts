@@ -7,6 +7,7 @@ import { Gate } from "../lib/time/gate.js";
 import { pause } from "../lib/time/pause.js";
 import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
+import type { LinkJournal } from "./channel/link-journal.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import type { Engine, ImageSummary } from "./docker/engine-types.js";
@@ -51,6 +52,10 @@ export interface OpenedSandbox {
   /** The settings and options that it was opened with. A fork is opened with the same ones. */
   settings: SandboxSettings;
   options: StartOptions;
+  /** Where what was sent and received is noted; null if nobody can go on with the sandbox. */
+  journal: LinkJournal | null;
+  /** Commands have run in it before this process had it. Default: false. */
+  hasRun?: boolean;
   /** The container keeps running after `release`. */
   isKept: boolean;
   /**
@@ -86,6 +91,8 @@ export interface StartOptions extends Pick<SandboxOptions, StartOption> {
   inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */
   keepsChanges?: boolean | undefined;
+  /** A directory of brig's own for what another process needs to go on with the sandbox. Default: nobody can. */
+  lasting?: string | undefined;
 }
 
 /** Wrong settings are reported first, even when the engine fails or never answers. */
@@ -188,49 +195,116 @@ async function startProved(
   planned: SandboxPlan,
   { engine, settings, options, upstream, toolbox, imageId, listeners, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
-  const { keep, inspection } = settings;
+  const { inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
   if (tree !== null && plan.kernel === "gvisor") throw noOverlay("they are not supported with gVisor");
   const warn = warner(options);
-  const container = new SandboxContainer(engine, { plan, toolbox, imageId, keep, warn, recordFor });
+  const journal = await openJournal(settings, { plan, options, warn });
+  const container = new SandboxContainer(engine, {
+    ...{ plan, toolbox, imageId, keep: settings.keep, warn },
+    recordFor: { ...recordFor, lasts: journal === null ? undefined : true },
+  });
   try {
     // The modules that are needed from here on are loaded while the engine starts the container.
     options.onProgress?.("starting the container");
     const loadRest = () => import("./connect-and-prove.js");
     await container.start({ signal: options.signal, whileStarting: loadRest });
     const connect = async (): Promise<OpenedSandbox> => {
-      const { connectAndProve, openEgressOf } = await loadRest();
+      const { connectAndProve } = await loadRest();
       options.onProgress?.("checking the policy inside");
       const { signal, onLateOutput } = options;
-      const proving = connectAndProve(container, { signal, onLateOutput, inspection, listeners });
+      const proving = connectAndProve(container, { signal, onLateOutput, inspection, listeners, journal });
       const { report, ...running } = await proving;
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");
-      const watched = { ...options, onNetwork: container.noteNetwork };
-      const egress = await openEgressOf(running.link, plan, { ...watched, upstream, inspection });
-      const release: OpenedSandbox["release"] = async (how) => {
-        // If the container is gone, so are its listeners; it has to be removed all the same.
-        await egress?.close().catch(warn);
-        await container.release(how);
-      };
-      const restart = async () => {
-        await container.startAgain();
-        return await connect();
-      };
-      return {
-        ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
-        ...{ release, restart, warn, diagnose: (symptoms) => container.diagnose(symptoms) },
-        tree: plan.overlay?.path === plan.workspace ? tree : null,
-        branch: writesRepository(settings) ? settings.branch : null,
-        isKept: keep,
-      };
+      const opened = await openedOn(container, {
+        ...{ plan, engine, settings, options, upstream, tree, warn, journal, ...running },
+        restart: async () => {
+          await container.startAgain();
+          return await connect();
+        },
+      });
+      if (journal !== null) await recordLasting(container, { options, listeners, tree });
+      return opened;
     };
     return await connect();
   } catch (error) {
     await container.giveUp();
     throw cannotLoadRunner(error) ? new WrongKernel("gvisor", { cause: error }) : error;
   }
+}
+
+interface Running {
+  link: RunnerLink;
+  proof: Proof;
+  plan: SandboxPlan;
+  engine: Engine;
+  settings: SandboxSettings;
+  options: StartOptions;
+  upstream: UpstreamProxy | null;
+  tree: OverlayTree | null;
+  journal: LinkJournal | null;
+  warn: Warn;
+  restart: OpenedSandbox["restart"];
+}
+
+/** Puts the allow-list of a sandbox into force whose runner has answered, and gathers what belongs to it. */
+export async function openedOn(container: SandboxContainer, running: Running): Promise<OpenedSandbox> {
+  const { link, proof, plan, engine, settings, options, upstream, tree, journal, warn, restart } = running;
+  const { openEgressOf } = await import("./connect-and-prove.js");
+  const watched = { ...options, onNetwork: container.noteNetwork };
+  const egress = await openEgressOf(link, plan, { ...watched, upstream, inspection: settings.inspection });
+  return {
+    ...{
+      plan,
+      engine,
+      containerId: container.id,
+      link,
+      proof,
+      egress,
+      settings,
+      options,
+      journal,
+      warn,
+      restart,
+    },
+    async release(how) {
+      // If the container is gone, so are its listeners; it has to be removed all the same.
+      await egress?.close().catch(warn);
+      await container.release(how);
+    },
+    diagnose: (symptoms) => container.diagnose(symptoms),
+    tree: plan.overlay?.path === plan.workspace ? tree : null,
+    branch: writesRepository(settings) ? settings.branch : null,
+    isKept: settings.keep,
+  };
+}
+
+/** Null if nobody asked for it, or if only this process can know what belongs to the sandbox. */
+async function openJournal(
+  { inspection, branch }: SandboxSettings,
+  { plan, options: { lasting }, warn }: { plan: SandboxPlan; options: StartOptions; warn: Warn },
+): Promise<LinkJournal | null> {
+  const isOther = plan.overlay !== null && plan.overlay.path !== plan.workspace;
+  if (lasting === undefined || isOther || inspection || branch !== undefined) return null;
+  const { newJournal } = await import("./lasting/lasting-record.js");
+  return newJournal(lasting, { warn });
+}
+
+async function recordLasting(
+  { id: containerId, plan, imageId, engine, token, placeholders }: SandboxContainer,
+  { options: { lasting }, listeners, tree }: Pick<ProvedStart, "options" | "listeners" | "tree">,
+): Promise<void> {
+  if (lasting === undefined) return;
+  const { writeLastingRecord } = await import("./lasting/lasting-record.js");
+  const knownListeners = listeners === null ? null : [...listeners.known];
+  const { endpoint } = engine;
+  writeLastingRecord(lasting, {
+    ...{ format: 1, plan, imageId, containerId, endpoint, token: token.toString("hex"), placeholders },
+    tree: tree && { ...tree.top, changedNs: String(tree.top.changedNs) },
+    knownListeners,
+  });
 }
 
 /**
@@ -332,7 +406,7 @@ async function pass<T>(
 }
 
 /** The proxy between this machine and the internet; null if none is set, or no allow-list needs it. Error: `usage.invalid`. */
-async function upstreamOf(
+export async function upstreamOf(
   { environment, policy, setup }: Pick<SandboxSettings, "environment" | "policy" | "setup">,
   { egressProxy = environment.egressProxy }: Pick<SandboxOptions, "egressProxy">,
 ): Promise<UpstreamProxy | null> {

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from "node:stream";
 import type { CommandEnd } from "./output/command-end.js";
 
 /** Options of a command. Durations are in milliseconds, sizes in bytes. */
@@ -36,6 +37,50 @@ export interface CommandResult<Output = string>
   truncated: boolean;
   /** The bytes that `maxOutputBytes` left out of stdout and stderr. */
   omittedBytes: { stdout: number; stderr: number };
+}
+
+/** The size of a terminal in characters, at most 65 535 each. */
+export interface PtySize {
+  rows: number;
+  cols: number;
+}
+
+/** Options for starting a process. An option that `CommandOptions` has as well means the same. */
+export interface PortableSpawnOptions {
+  cwd?: string | undefined;
+  env?: CommandOptions["env"];
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** A pseudo-terminal instead of pipes: one merged stream on stdout, line discipline, ctrl-C. */
+  pty?: PtySize | undefined;
+  /** "pipe" (default), or "closed": end of file at once. */
+  stdin?: "pipe" | "closed" | undefined;
+  /** Send stdout and stderr through one pipe, in exact order. Everything arrives on stdout. */
+  mergeOutput?: boolean | undefined;
+  /**
+   * Nothing outlives the main process: processes that it leaves behind have 250 ms to end, then get SIGTERM
+   * and SIGKILL as `kill` sends them, and `exit` resolves when they are gone. Default: they run on for as
+   * long as the sandbox.
+   */
+  endsTree?: boolean | undefined;
+}
+
+/** A running process in a sandbox, of this process or of a service. */
+export interface PortableProcess {
+  /** Null when stdin is "closed". */
+  readonly stdin: Writable | null;
+  readonly stdout: Readable;
+  /** Null with a pty or `mergeOutput`. */
+  readonly stderr: Readable | null;
+  /** Resolves when the process has ended and its output is complete. */
+  readonly exit: Promise<{ exitCode: number; signal: string | null; timedOut: boolean }>;
+  /**
+   * If no signal is given, ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
+   * is gone. Otherwise sends the signal to the process group (with a pty: to the foreground group).
+   */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Changes the size of the terminal. Only with a pty. */
+  resize(size: PtySize): void;
 }
 
 /** Files as the sandbox's own user sees them. Paths are absolute. Errors are BrigErrors with `file.*` codes. */
@@ -85,6 +130,11 @@ export interface PortableSandbox extends AsyncDisposable {
     options: CommandOptions & { encoding: "buffer" },
   ): Promise<CommandResult<Buffer>>;
   exec(argv: readonly string[], options?: CommandOptions): Promise<CommandResult>;
+  /**
+   * Starts a program and returns its streams. A missing program is an exit code, 127. Error: `exec.bad-cwd`, here or of the
+   * process's `exit`.
+   */
+  spawn(argv: readonly string[], options?: PortableSpawnOptions): Promise<PortableProcess>;
   /** Ends every process in it and removes it. May be called again. */
   close(): Promise<unknown>;
 }

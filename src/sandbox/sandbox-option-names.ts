@@ -7,7 +7,7 @@ import type {
   SnapshotOptions,
 } from "./changes/workspace-change.js";
 import type { RestorePointOptions } from "./points/restore-point.js";
-import type { SandboxOptions } from "./sandbox-options.js";
+import type { ConnectOptions, SandboxOptions } from "./sandbox-options.js";
 import type {
   ExecOptions,
   ForwardOptions,
@@ -16,6 +16,9 @@ import type {
   ReadOptions,
   SpawnOptions,
 } from "./sandbox-types.js";
+
+/** The options of `Sandbox.connect`. */
+export const connectOptionNames: OptionNames<ConnectOptions> = { signal: true };
 
 /** The options of `Sandbox.create`. */
 export const sandboxOptionNames: OptionNames<SandboxOptions> = {

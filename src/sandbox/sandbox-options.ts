@@ -119,6 +119,12 @@ export interface SandboxOptions {
   onWarning?: ((warning: BrigError) => void) | undefined;
 }
 
+/** Options of `Sandbox.connect`. */
+export interface ConnectOptions {
+  /** Aborting gives up. */
+  signal?: AbortSignal | undefined;
+}
+
 /** The options about the start of a sandbox and about who hears of it, not about the sandbox itself. */
 export type StartOption =
   | "signal"

@@ -7,6 +7,7 @@ import { makeDirectorySync } from "../lib/files/make-directory.js";
 import { readTextNow } from "../lib/files/read-text-now.js";
 import {
   array,
+  boolean,
   nullable,
   nullish,
   object,
@@ -56,9 +57,12 @@ const recordShape = strictObject({
   placeholders: placeholdersShape,
   /** Missing for the tree of a copy-on-write workspace, which is no sandbox, and in records of earlier versions. */
   about: nullish(aboutShape),
+  /** True for a sandbox with which another process can go on when its owner is gone. */
+  lasts: nullish(boolean),
 });
 type RecordFields = Shaped<typeof recordShape>;
-export type SandboxRecord = Omit<RecordFields, "about"> & Partial<Pick<RecordFields, "about">>;
+export type SandboxRecord = Omit<RecordFields, "about" | "lasts"> &
+  Partial<Pick<RecordFields, "about" | "lasts">>;
 
 const RECORD_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -108,6 +112,15 @@ export function removeRecord(brigHome: string, record: Pick<SandboxRecord, "owne
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
   }
+}
+
+/** Removes the records of a session by earlier owners, once there is one by this owner. */
+export function removeEarlierRecords(
+  brigHome: string,
+  { owner, sessionId }: Pick<SandboxRecord, "owner" | "sessionId">,
+): void {
+  for (const record of recordedNow(brigHome))
+    if (record.sessionId === sessionId && record.owner.pid !== owner.pid) removeRecord(brigHome, record);
 }
 
 /**

@@ -1,6 +1,11 @@
-import type { Readable, Writable } from "node:stream";
 import type { CommandEnd } from "./output/command-end.js";
-import type { CommandOptions, CommandResult, PortableFiles } from "./portable-sandbox.js";
+import type {
+  CommandOptions,
+  CommandResult,
+  PortableFiles,
+  PortableProcess,
+  PortableSpawnOptions,
+} from "./portable-sandbox.js";
 
 /** How a command in a sandbox ended. */
 export type ExitStatus = CommandEnd;
@@ -23,50 +28,16 @@ export interface ExecResult<Output = string>
   signal: NodeJS.Signals | null;
 }
 
-/** The size of a terminal in characters, at most 65 535 each. */
-export interface PtySize {
-  rows: number;
-  cols: number;
-}
-
 /** Options for starting a process. An option that `ExecOptions` has as well means the same. */
-export interface SpawnOptions {
-  cwd?: string | undefined;
-  env?: CommandOptions["env"];
-  timeoutMs?: number | undefined;
-  signal?: AbortSignal | undefined;
-  /** A pseudo-terminal instead of pipes: one merged stream on stdout, line discipline, ctrl-C. */
-  pty?: PtySize | undefined;
-  /** "pipe" (default), or "closed": end of file at once. */
-  stdin?: "pipe" | "closed" | undefined;
-  /** Send stdout and stderr through one pipe, in exact order. Everything arrives on stdout. */
-  mergeOutput?: boolean | undefined;
-  /**
-   * Nothing outlives the main process: processes that it leaves behind have 250 ms to end, then get SIGTERM
-   * and SIGKILL as `kill` sends them, and `exit` resolves when they are gone. Default: they run on for as
-   * long as the sandbox.
-   */
-  endsTree?: boolean | undefined;
+export interface SpawnOptions extends PortableSpawnOptions {
   /** The id of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
   callId?: string | undefined;
 }
 
 /** A running process in the sandbox. */
-export interface SandboxProcess {
-  /** Null when stdin is "closed". */
-  readonly stdin: Writable | null;
-  readonly stdout: Readable;
-  /** Null with a pty or `mergeOutput`. */
-  readonly stderr: Readable | null;
+export interface SandboxProcess extends PortableProcess {
   /** Resolves when the process has ended and its output is complete, at most 250 ms after the process. */
   readonly exit: Promise<CommandEnd>;
-  /**
-   * If no signal is given, ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
-   * is gone. Otherwise sends the signal to the process group (with a pty: to the foreground group).
-   */
-  kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Changes the size of the terminal. Only with a pty. */
-  resize(size: PtySize): void;
 }
 
 /** Options for making a port of the sandbox reachable. */

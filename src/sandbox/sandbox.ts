@@ -1,7 +1,7 @@
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type * as changes from "./changes/workspace-change.js";
-import { createSandbox } from "./create-sandbox.js";
+import { connectSandbox, createSandbox } from "./create-sandbox.js";
 import type { EngineConnection } from "./docker/engine-types.js";
 import { sandboxFiles } from "./files/files.js";
 import type { EgressListener, WatchEgressOptions } from "./network/egress/sandbox-egress.js";
@@ -11,6 +11,7 @@ import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 import type { PortableSandbox } from "./portable-sandbox.js";
 import type { CommandContext } from "./process/command.js";
+import { stuckTree } from "./process/ended-container.js";
 import { tellIfForgotten } from "./process/forgotten.js";
 import { RunningProcess } from "./process/process.js";
 import { exec } from "./process/run-to-end.js";
@@ -18,12 +19,13 @@ import type { Proof } from "./proof/proof.js";
 import { endCommands } from "./receipt/end-commands.js";
 import type { Receipt } from "./receipt/receipt.js";
 import * as known from "./sandbox-option-names.js";
-import type { SandboxOptions } from "./sandbox-options.js";
+import type { ConnectOptions, SandboxOptions } from "./sandbox-options.js";
 import type * as ports from "./sandbox-types.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
 
 let construct: (opened: OpenedSandbox) => Sandbox;
 let openedIn: (sandbox: Sandbox) => OpenedSandbox;
+let contextIn: (sandbox: Sandbox) => CommandContext;
 
 /**
  * Makes a `Sandbox` of what `openSandbox` opened. Not exported by the package: it is for the command line,
@@ -36,6 +38,11 @@ export function sandboxFrom(opened: OpenedSandbox): Sandbox {
 /** The parts that a sandbox was made of. Not exported by the package. */
 export function openedSandboxOf(sandbox: Sandbox): OpenedSandbox {
   return openedIn(sandbox);
+}
+
+/** What its commands have in common. Not exported by the package. */
+export function commandContextOf(sandbox: Sandbox): CommandContext {
+  return contextIn(sandbox);
 }
 
 /**
@@ -66,6 +73,7 @@ export class Sandbox implements PortableSandbox {
   static {
     construct = (opened) => new Sandbox(opened);
     openedIn = (sandbox) => sandbox.#opened;
+    contextIn = (sandbox) => sandbox.#context;
   }
 
   private constructor(opened: OpenedSandbox) {
@@ -77,7 +85,7 @@ export class Sandbox implements PortableSandbox {
     this.image = plan.image;
     this.workingDirectory = plan.workingDirectory;
     this.#opened = opened;
-    this.#channelsUsedByProof = link.channelCount;
+    this.#channelsUsedByProof = opened.hasRun === true ? -1 : link.channelCount;
     this.#context = {
       link,
       cwd: plan.workingDirectory,
@@ -105,6 +113,15 @@ export class Sandbox implements PortableSandbox {
     const opened = await createSandbox(options);
     tellIfForgotten(opened);
     return new Sandbox(opened);
+  }
+
+  /**
+   * Connects to a sandbox that `brig up` has started, by its name or id. Closing what is returned lets go of it and ends nothing.
+   * Errors: `sandbox.unknown`; `sandbox.gone` for one that has ended; `config.invalid` if another user could answer for it.
+   */
+  static async connect(nameOrId: string, options: ConnectOptions = {}): Promise<PortableSandbox> {
+    refuseUnknownOptions(options, known.connectOptionNames, { of: "Sandbox.connect" });
+    return await connectSandbox(nameOrId, options);
   }
 
   /**
@@ -304,13 +321,5 @@ function closedByCaller(): BrigError {
     code: "sandbox.gone",
     reason: "closed",
     hint: "create another one",
-  });
-}
-
-function stuckTree(): BrigError {
-  return new BrigError("a process tree did not end on SIGKILL, so the container was killed", {
-    code: "sandbox.gone",
-    reason: "killed",
-    hint: "create another sandbox; `brig doctor` may say what is wrong with the engine",
   });
 }

@@ -11,7 +11,8 @@ export interface SweepOptions {
   /** Report what would be removed without removing it. */
   dryRun?: boolean | undefined;
   /** The user's records. Containers without one are only reported: anybody can write labels. */
-  records: readonly Pick<SandboxRecord, "sessionId" | "containerId">[];
+  records: readonly (Pick<SandboxRecord, "sessionId" | "containerId"> &
+    Partial<Pick<SandboxRecord, "owner" | "lasts">>)[];
   /** Also remove containers without a record. */
   includeUnrecorded?: boolean | undefined;
   /** Also remove containers that were started with `--keep` and whose owner is gone. */
@@ -124,7 +125,9 @@ function isRecorded({ id, labels }: ContainerSummary, { records, includeUnrecord
 async function judgeLabels(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const session = readSessionLabels(container.labels);
   if (session === null) return "unreadable-labels";
-  const state = await ownerState(session.owner, options.processes);
+  const record = options.records.find(({ sessionId }) => sessionId === session.sessionId);
+  // Another process may have gone on with it since its labels were written.
+  const state = await ownerState(record?.owner ?? session.owner, options.processes);
   if (state === "elsewhere") return "other-machine";
   const graceMs = Math.max(session.leaseSeconds * 1000, START_GRACE_MS);
   // Reading a large image may take long.
@@ -133,7 +136,8 @@ async function judgeLabels(container: ContainerSummary, options: SweepOptions): 
   // Nobody is left to start it, so not even --keep protects it.
   if (container.state === "created" && (isLate || state === "gone")) return "never-started";
   if (state === "alive") return "owner-alive";
-  return session.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
+  const isKept = session.leaseSeconds === 0 || record?.lasts === true;
+  return isKept && options.includeKept !== true ? "kept-on-request" : "owner-gone";
 }
 
 async function sweepContainer(

@@ -4,17 +4,39 @@ export { defineAcp } from "./acp/acp-command.js";
 export type { Login, SessionCommand, TerminalParts } from "./acp/session-opener.js";
 export { fenced } from "./acp/updates/shown-text.js";
 export { defineExecServer } from "./exec-server/exec-server-command.js";
+export { CommandConnection } from "./lasting/client/command-connection.js";
+export { connectSandbox } from "./lasting/client/connect-sandbox.js";
+export { ConnectedProcess, connectedCommand } from "./lasting/client/connected-process.js";
+export { OwnerClient, passFrames, sandboxPath, unreachable } from "./lasting/client/owner-client.js";
+export type { StartingOwner } from "./lasting/client/start-owner.js";
+export { startOwner } from "./lasting/client/start-owner.js";
+export { readHostTree, writeHostTree } from "./lasting/files/host-tree.js";
+export { TOP } from "./lasting/files/sandbox-archive.js";
+export type { LastingRecord } from "./lasting/home/lasting-records.js";
+export { findLasting, logFile, readLasting, requireName } from "./lasting/home/lasting-records.js";
+export { serviceSocket, socketProblem } from "./lasting/home/service-socket.js";
+export { endedError } from "./lasting/owner/ended-error.js";
+export type { LastingPlace, OpenedLasting } from "./lasting/owner/lasting-set.js";
+export { UNLIMITED_MS } from "./lasting/owner/lasting-set.js";
+export { serveOwner } from "./lasting/owner/serve-owner.js";
+export { watchOwner } from "./lasting/owner/watch-owner.js";
+export type { ConnectedCommand, UpRequest } from "./lasting/wire/messages.js";
+export { asBrigError, asSentError } from "./lasting/wire/sent-error.js";
 export { defineMcpServer } from "./mcp-server/mcp-server-command.js";
 export type { BrigClientOptions, ServedTask } from "./serve/client/brig-client.js";
 export { BrigClient } from "./serve/client/brig-client.js";
 export type {
   RemoteCallOptions,
+  RemoteDiffOptions,
   RemoteFiles,
+  RemoteProcess,
   RemoteSandbox,
+  RemoteSnapshot,
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
 export { defineServe } from "./serve/serve-command.js";
 export { openApiDescription } from "./serve/wire/openapi.js";
+export type { RemoteProcessRecord } from "./serve/wire/process-schemas.js";
 export type {
   Episode,
   EpisodeOptions,

@@ -33,6 +33,34 @@ async function start(directory: TemporaryDirectory, args: readonly string[]): Pr
   return { url: announced("url"), token: announced("token"), program };
 }
 
+it("a snapshot is the client's whose token it is, in the next service too", async () => {
+  await using directory = await temporaryDirectory();
+  const files = ["first", "second"].map((name) => join(directory.path, name));
+  const tokens = ["1", "2"].map((digit) => digit.repeat(64));
+  for (const [at, file] of files.entries()) await writeFile(file, `${tokens[at]}\n`, { mode: 0o600 });
+  const serveTo = async (order: readonly string[]) => {
+    const args = order.flatMap((file) => ["--token-file", file]);
+    const { url, program } = await start(directory, args);
+    const clients = tokens.map((token) => new BrigClient({ url, token })) as [BrigClient, BrigClient];
+    onTestFinished(() => clients.forEach((client) => void client.close()));
+    return { clients, program };
+  };
+  const earlier = await serveTo(files);
+  const sandbox = await earlier.clients[0].createSandbox({ workspaceKind: "overlay" });
+  await sandbox.files.write("/workspace/file", "kept");
+  const { id } = await sandbox.snapshot({ name: "kept" });
+  earlier.program.kill("SIGTERM");
+  await earlier.program;
+  const later = await serveTo(files.toReversed());
+  const [first, second] = later.clients;
+  expect(await second.listSnapshots()).toEqual([]);
+  const again = await first.createSandbox({ snapshot: id });
+  expect(String(await again.files.read("/workspace/file"))).toBe("kept");
+  await first.deleteSnapshot(id);
+  later.program.kill("SIGTERM");
+  await later.program;
+});
+
 it("brig serve runs commands and episodes, and after SIGTERM nothing of it is left", async () => {
   await using directory = await temporaryDirectory();
   const rows = [{ name: "say-42", prompt: "write 42 to answer", check: "grep -qx 42 answer" }];

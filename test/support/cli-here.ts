@@ -146,7 +146,7 @@ interface Run {
 
 /** The chunk that the launcher (scripts/bundle/launcher.cjs) begins with. */
 function entryOf(launcher: string): string {
-  const entry = /^load\("(.+)"\);$/m.exec(launcher)?.[1];
+  const entry = /\bload\("(\.\/chunk-[^"]+)"\)/.exec(launcher)?.[1];
   if (entry === undefined) throw new Error(`no chunk is loaded by ${program}`);
   return entry;
 }

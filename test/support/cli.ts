@@ -7,7 +7,7 @@ import { testRuntime } from "./runtime-differences.js";
 /** The built program, as `npm test` compiles it. */
 export const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
-const opensSandbox = ["exec", "shell", "tool"];
+const opensSandbox = ["exec", "shell", "tool", "up"];
 
 export interface BrigOptions {
   cwd?: string;
@@ -39,7 +39,7 @@ type TextCall = { reject: false; stripFinalNewline: false; stdin: "pipe" };
 /** The arguments for the OCI runtime under test. */
 export function onTestRuntime(args: string[]): string[] {
   const [command = "", ...rest] = args;
-  if (testRuntime === undefined || !opensSandbox.includes(command)) return args;
+  if (testRuntime === undefined || !opensSandbox.includes(command) || args.includes("--in")) return args;
   return [command, "--runtime", testRuntime, ...rest];
 }
 

@@ -43,6 +43,8 @@ export interface ServedOptions {
   warm?: number;
   /** Default: "workspace-write". */
   mode?: SandboxMode;
+  /** Where the service keeps snapshots. Default: that of this process. */
+  brigHome?: string;
   /** On which sandboxes run that are no task's, those that are kept started excepted. Default: the engine of the tests. */
   engine?: Engine;
 }
@@ -50,7 +52,8 @@ export interface ServedOptions {
 /** A service in this process, on a port of its own, with two clients. */
 export async function openServed(options: ServedOptions = {}): Promise<Served> {
   const engine = await testEngine();
-  const environment = readEnvironment();
+  const read = readEnvironment();
+  const environment = { ...read, brigHome: options.brigHome ?? read.brigHome };
   const directory = await mkdtemp(join(tmpdir(), "brig-served-"));
   const tokens = ["first-".padEnd(32, "1"), "second-".padEnd(32, "2")] as const;
   const [drain, end] = [new AbortController(), new AbortController()];

@@ -35,6 +35,7 @@ const rooms: Record<string, readonly string[]> = {
   "services/exec-server": [],
   "services/mcp-server": [],
   "services/serve": [],
+  "services/lasting": ["services/serve"],
   "services/wrap": [],
 };
 
@@ -44,7 +45,7 @@ const doors: Record<string, string> = {
   "openid-client": "agent/model",
   commander: "cli and command and services",
   preact: "batch/report",
-  ws: "services/exec-server",
+  ws: "services/exec-server and services/serve/http",
   bullmq: "batch/queue",
   ioredis: "batch/queue",
   aws4fetch: "batch/queue and sandbox/egress",
@@ -177,6 +178,8 @@ describe("one door each", () => {
     expect(readers.map(({ path }) => path).toSorted()).toEqual([
       "batch/open-batch.ts",
       "cli/host.ts",
+      // What a client of the owner sends of itself.
+      "cli/lasting/owner-command.ts",
       "lib/current-directory.ts",
       // The defaults of `readEnvironment` itself.
       "lib/env.ts",

@@ -90,7 +90,7 @@ describe("the package", () => {
 it("a sandbox has these members and no others: what only tests need is not among them", () => {
   const members = (of: object) => Object.getOwnPropertyNames(of).sort();
   const { Sandbox } = brig;
-  expect(members(Sandbox)).toEqual(["create", "length", "name", "prototype"]);
+  expect(members(Sandbox)).toEqual(["connect", "create", "length", "name", "prototype"]);
   expect(members(Sandbox.prototype)).toEqual([
     "apply",
     "applyTo",

@@ -21,13 +21,14 @@ import {
   setupNetworkOption,
   setupOption,
   terminalSize,
+  write,
   writeJson,
 } from "../../command/index.js";
 import { type BrigError, invalidUsage } from "../../errors.js";
 import { step } from "../../lib/steps.js";
-import { formatDuration } from "../../lib/time/durations.js";
-import type { ExitStatus, Sandbox, SetupEnd } from "../../sandbox/index.js";
-import { causeSentences, MAX_TIMEOUT_MS } from "../../sandbox/index.js";
+import type { ExitStatus, Sandbox, SetupEnd, SpawnOptions } from "../../sandbox/index.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/index.js";
+import { exitRemarks } from "../display/exit-remarks.js";
 import type { ExecEgress } from "../egress/exec-egress.js";
 
 /** With `--json`, the command's input is kept in memory. */
@@ -38,6 +39,8 @@ interface ExecFlags extends SandboxFlags {
   interactive?: boolean;
   tty?: boolean;
   json?: boolean;
+  in?: string;
+  detach?: boolean;
   publish?: PublishedPort[];
 }
 
@@ -58,9 +61,22 @@ export function defineExec(command: Command, context: CliContext): void {
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when the command has ended, and nothing before")
+    .option(
+      "-d, --detach",
+      "with --in: start the command, print the id of its process, and do not wait for it",
+    )
+    .option(
+      "--in <sandbox>",
+      "run it in this sandbox of brig up, by its name or id; -C is a directory in there",
+    )
     .addHelpText("after", READS_ONLY_EGRESS + exitCodes)
     .action(async (argv: string[], flags: ExecFlags) => {
-      context.setExitStatus(await runExec(argv, flags, context));
+      refuseImpossible(argv, flags);
+      context.setExitStatus(
+        flags.in === undefined
+          ? await runExec(argv, flags, context)
+          : await runInLasting(flags.in, { argv, flags, command }, context),
+      );
     });
 }
 
@@ -68,13 +84,27 @@ const exitCodes = `
 Exit status: that of the command; 124 if it timed out, 125 if brig failed, 126 if the command cannot be executed,
 127 if it is not found, 128 + n if signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
 
-async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
+function refuseImpossible(argv: readonly string[], flags: ExecFlags): void {
   if (argv[0] === "") throw invalidUsage("the command is empty", "see: brig exec --help");
   if (flags.json === true && flags.tty === true)
     throw invalidUsage(
       "--json and --tty cannot be combined: a terminal has no separate stderr",
       "leave out one of them",
     );
+  if (flags.detach !== true) return;
+  if (flags.in === undefined)
+    throw invalidUsage(
+      "--detach is for a sandbox that goes on",
+      "start one with brig up, and name it: brig exec --in NAME -d -- COMMAND",
+    );
+  if (flags.interactive === true)
+    throw invalidUsage(
+      "--detach and --interactive cannot be combined: nobody is left to type",
+      "leave out one of them",
+    );
+}
+
+async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: argv.join(" ") }, context);
   const egress = await watchEgress(sandbox, flags, context);
@@ -123,6 +153,37 @@ async function sayWhatIsLeft(sandbox: Sandbox, { stderr }: CliContext): Promise<
   await say(stderr, receiptText(await sandbox.close()));
 }
 
+async function runInLasting(
+  wanted: string,
+  { argv, flags, command }: { argv: string[]; flags: ExecFlags; command: Command },
+  context: CliContext,
+): Promise<number> {
+  const { enterSandbox, requireOfTheCommand } = await import("../lasting/exec-in.js");
+  requireOfTheCommand(command);
+  const sandbox = await enterSandbox(wanted, context);
+  const { cd: cwd, env, timeout: timeoutMs, interactive: takesInput = false } = flags;
+  const options = { cwd, env, timeoutMs };
+  if (flags.detach === true) {
+    const pty = flags.tty === true ? terminalSize(context.stdout) : undefined;
+    const started = await sandbox.start(argv, { ...options, pty, signal: context.signal });
+    if (flags.json === true) await writeJson(context.stdout, started);
+    else await write(context.stdout, `${started.id}\n`);
+    return 0;
+  }
+  if (flags.json === true) {
+    const input = takesInput ? await jsonInput(context) : undefined;
+    const result = await sandbox.exec(argv, { ...options, input, signal: context.signal });
+    await writeJson(context.stdout, { ...result, sandbox: sandbox.record.id, receipt: null });
+    return result.exitCode;
+  }
+  const status =
+    flags.tty === true
+      ? await onTerminal(sandbox, { argv, takesInput, ...options }, context)
+      : await runOnPipes(sandbox, { argv, takesInput, ...options }, context);
+  await say(context.stderr, exitRemarks(status, { argv, image: sandbox.record.about.image }));
+  return status.exitCode;
+}
+
 interface Request {
   argv: string[];
   flags: ExecFlags;
@@ -139,7 +200,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
     request.flags.tty === true
       ? await runOnTerminal(sandbox, request)
       : await runWithoutTerminal(sandbox, request);
-  await say(request.context.stderr, remark(status, { argv: request.argv, image: sandbox.image }));
+  await say(request.context.stderr, exitRemarks(status, { argv: request.argv, image: sandbox.image }));
   return status.exitCode;
 }
 
@@ -178,34 +239,22 @@ async function runWithoutTerminal(sandbox: Sandbox, { argv, flags, context }: Re
 }
 
 async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
+  const { timeout: timeoutMs, interactive: takesInput = false } = flags;
+  return await onTerminal(sandbox, { argv, takesInput, cwd: commandDirectory(flags), timeoutMs }, context);
+}
+
+async function onTerminal(
+  sandbox: Pick<Sandbox, "spawn">,
+  { argv, takesInput, env, ...options }: SpawnOptions & { argv: readonly string[]; takesInput: boolean },
+  context: CliContext,
+): Promise<ExitStatus> {
   const program = await sandbox.spawn(argv, {
-    cwd: commandDirectory(flags),
-    timeoutMs: flags.timeout,
+    ...options,
     signal: context.signal,
     pty: terminalSize(context.stdout),
-    env: { TERM: context.environment.variables.TERM ?? "xterm" },
+    env: { TERM: context.environment.variables.TERM ?? "xterm", ...env },
   });
-  return await attachTerminal(program, context, { takesInput: flags.interactive === true });
-}
-
-/** The exit code for a missing program, which brig and shells have in common. */
-const NOT_FOUND = 127;
-
-function remark(
-  { exitCode, timedOut, causes, durationMs, startFailure }: ExitStatus,
-  { argv, image }: { argv: readonly string[]; image: string },
-): string {
-  const remarks = startFailure === null ? causeSentences(causes) : [];
-  if (timedOut) remarks.push(`stopped after ${formatDuration(durationMs)}, the limit of --timeout`);
-  if (exitCode === NOT_FOUND) remarks.push(notFound(argv, image));
-  return remarks.map((one) => `brig: ${one}\n`).join("");
-}
-
-/** A single word with spaces in it may be a task for a model, as `codex exec` takes it, or a whole line for a shell. */
-function notFound([program = "", ...others]: readonly string[], image: string): string {
-  if (others.length === 0 && /\s/.test(program))
-    return "this runs one program; for a shell: brig exec -- sh -c 'COMMAND'; to give a model a task: brig run 'TASK'";
-  return `a program was not found in the image ${image}; use --container-image NAME for another image`;
+  return await attachTerminal(program, context, { takesInput });
 }
 
 async function jsonInput(context: CliContext): Promise<Uint8Array> {

@@ -24,6 +24,7 @@ const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec b
 
 interface ShellFlags extends SandboxFlags {
   publish?: PublishedPort[];
+  in?: string;
 }
 
 export function defineShell(command: Command, context: CliContext): void {
@@ -32,18 +33,44 @@ export function defineShell(command: Command, context: CliContext): void {
     .addOption(secretOption())
     .addOption(setupOption())
     .addOption(setupNetworkOption())
+    .option("--in <sandbox>", "a new shell in this sandbox of brig up; -C is a directory in there")
     .addHelpText("after", READS_ONLY_EGRESS)
     .action(async (flags: ShellFlags) => {
-      context.setExitStatus(await runShell(flags, context));
+      requireTerminal(context);
+      context.setExitStatus(
+        flags.in === undefined
+          ? await runShell(flags, context)
+          : await runShellIn(flags.in, { flags, command }, context),
+      );
     });
 }
 
-async function runShell(flags: ShellFlags, context: CliContext): Promise<number> {
+function requireTerminal(context: CliContext): void {
   if (context.stdin.isTTY !== true || context.stdout.isTTY !== true)
     throw invalidUsage(
       "brig shell needs a terminal on standard input and output",
       "to run a script: brig exec -i -- sh < FILE",
     );
+}
+
+async function runShellIn(
+  wanted: string,
+  { flags, command }: { flags: ShellFlags; command: Command },
+  context: CliContext,
+): Promise<number> {
+  const { enterSandbox, requireOfTheCommand } = await import("../lasting/exec-in.js");
+  requireOfTheCommand(command);
+  const sandbox = await enterSandbox(wanted, context);
+  const program = await sandbox.spawn(shell, {
+    cwd: flags.cd,
+    signal: context.signal,
+    pty: terminalSize(context.stdout),
+    env: { ...terminalVariables(context), ...flags.env },
+  });
+  return (await attachTerminal(program, context, { takesInput: true })).exitCode;
+}
+
+async function runShell(flags: ShellFlags, context: CliContext): Promise<number> {
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: "brig shell" }, context);
   if (flags.setup !== undefined) {

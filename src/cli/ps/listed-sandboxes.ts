@@ -2,6 +2,8 @@ import { hostname } from "node:os";
 import { ownerState, readHostProcesses } from "../../lib/owner.js";
 import type { Engine, SandboxAbout, SandboxRecord } from "../../sandbox/index.js";
 import { inTime, recordedNow } from "../../sandbox/index.js";
+import type { LastingRecord } from "../../services/index.js";
+import { readLasting } from "../../services/index.js";
 
 /** A sandbox of this `$BRIG_HOME`. */
 export interface ListedSandbox extends SandboxAbout {
@@ -36,8 +38,30 @@ export async function listSandboxes(brigHome: string, connectTo: ConnectTo): Pro
     const state = answer ?? (owner === "gone" ? "stopped" : "running");
     return [asListed(record, { about, state, confirmed: answer !== null })];
   });
-  const found = (await Promise.all(listed)).flat();
+  const found = withNames((await Promise.all(listed)).flat(), readLasting(brigHome));
   return found.toSorted((one, other) => (one.createdAt < other.createdAt ? -1 : 1));
+}
+
+/** The names of sandboxes of `brig up` that ran when their owner was killed, and of which nobody has been told yet. */
+export async function namesOfKilled(brigHome: string): Promise<string[]> {
+  const processes = await readHostProcesses(hostname());
+  const running = readLasting(brigHome).filter(({ state }) => state === "running");
+  const states = await Promise.all(running.map(({ owner }) => ownerState(owner, processes)));
+  return running.flatMap(({ name }, at) => (states[at] === "gone" ? [name] : []));
+}
+
+/** Those of `brig up` have names, and stay in the list when they have ended. */
+function withNames(found: readonly ListedSandbox[], lasting: readonly LastingRecord[]): ListedSandbox[] {
+  const names = new Map(lasting.map(({ id, name }) => [id, name]));
+  const ids = new Set(found.map(({ id }) => id));
+  const ended = lasting.filter(({ id }) => !ids.has(id));
+  return [
+    ...found.map((one) => ({ ...one, name: names.get(one.id) ?? null })),
+    ...ended.map(({ name, id, about }): ListedSandbox => {
+      const { mode, network, image, workspace, createdAt } = about;
+      return { name, id, state: "stopped", mode, network, image, workspace, createdAt, confirmed: true };
+    }),
+  ];
 }
 
 /** Null if the engine does not say. */

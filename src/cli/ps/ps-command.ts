@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
 import { openControlRecords, say, writeJson, writeTable } from "../../command/index.js";
-import { type ListedSandbox, listSandboxes } from "./listed-sandboxes.js";
+import { killedText } from "../lasting/reach-owner.js";
+import { type ListedSandbox, listSandboxes, namesOfKilled } from "./listed-sandboxes.js";
 
 interface PsFlags {
   all?: boolean;
@@ -10,15 +11,18 @@ interface PsFlags {
 
 export function definePs(command: Command, context: CliContext): void {
   command
-    .option("-a, --all", "list sandboxes, too, whose processes have ended but whose containers are there")
+    .option(
+      "-a, --all",
+      "list sandboxes, too, that have ended: those of brig up until brig rm, others while their containers are there",
+    )
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (flags: PsFlags) => await listOpen(flags, context));
 }
 
 const help = `
-It lists the sandboxes that were opened with this $BRIG_HOME, by a running brig or by a program that uses the library, and those that
---keep has left running. brig port makes a port of one reachable.`;
+It lists the sandboxes that were opened with this $BRIG_HOME, by brig up, by a running brig or by a program that uses the library, and
+those that --keep has left running. brig port makes a port of one reachable.`;
 
 async function listOpen({ all = false, json }: PsFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, environment } = context;
@@ -29,20 +33,21 @@ async function listOpen({ all = false, json }: PsFlags, context: CliContext): Pr
   const listed = every.filter(({ state }) => all || state === "running");
   if (listed.some(({ confirmed }) => !confirmed))
     await say(stderr, "brig: the engine does not say of every sandbox whether it still runs\n");
+  await say(stderr, killedText(await namesOfKilled(environment.brigHome)));
   if (json === true) return await writeJson(stdout, listed);
   if (listed.length === 0) return await say(stderr, "no sandbox is running\n");
   const commands = await commandsIn(environment.brigHome);
   await writeTable(stdout, [header, ...listed.map((one) => row(one, commands))]);
 }
 
-const header = ["SANDBOX", "STATE", "MODE", "NETWORK", "IMAGE", "CREATED", "WORKSPACE", "COMMAND"];
+const header = ["NAME", "SANDBOX", "STATE", "MODE", "NETWORK", "IMAGE", "CREATED", "WORKSPACE", "COMMAND"];
 
 function row(
-  { id, state, confirmed, mode, network, image, createdAt, workspace }: ListedSandbox,
+  { name, id, state, confirmed, mode, network, image, createdAt, workspace }: ListedSandbox,
   commands: ReadonlyMap<string, string>,
 ): string[] {
   return [
-    ...[id.slice(0, 8), confirmed ? state : `${state}?`, mode, network, image],
+    ...[name ?? "", id.slice(0, 8), confirmed ? state : `${state}?`, mode, network, image],
     ...[createdAt.slice(0, 16).replace("T", " "), workspace ?? "", commands.get(id) ?? ""],
   ];
 }

@@ -25,6 +25,9 @@ export interface WebServerLimits {
 /** When a service ends, how long the rest of the answers may take to reach the clients. */
 const LAST_ANSWERS_MS = 1000;
 
+/** What a route returns that writes its answer to `outgoing` itself. */
+export const ANSWERS_ITSELF: Response = RESPONSE_ALREADY_SENT;
+
 /** An application whose routes match the path as the client has sent it, and not as a URL, which would resolve `..` and another host. */
 export function openApp(): Hono<Served> {
   return new Hono<Served>({ getPath: (_, options) => `${options?.env?.incoming.url}`.split("?", 1).join() });

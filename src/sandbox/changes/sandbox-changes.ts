@@ -159,7 +159,8 @@ export async function forkSandbox(
   const forked = { ...settings, branch: settings.branch?.another(), overlay };
   shared.hold();
   try {
-    const other = await openSandbox(forked, { ...options, engine, signal, onProgress });
+    const own = { lasting: undefined, engine, signal, onProgress };
+    const other = await openSandbox(forked, { ...options, ...own });
     if (made !== undefined) rememberFork(other, made.point);
     return other;
   } finally {

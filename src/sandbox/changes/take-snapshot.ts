@@ -118,7 +118,7 @@ export function tooLarge(changes: readonly SeenChange[], maxBytes: number): Brig
 
 export type Opened = Pick<
   OpenedSandbox,
-  "tree" | "branch" | "settings" | "options" | "engine" | "plan" | "warn"
+  "tree" | "branch" | "settings" | "options" | "engine" | "plan" | "warn" | "hasRun"
 >;
 
 /** Sandboxes that share a workspace share what is remembered of the host. */

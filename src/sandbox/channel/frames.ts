@@ -109,13 +109,32 @@ function checkHeader(length: number, type: number, channel: number): void {
     throw protocolError(`frame type 0x${type.toString(16)} on channel ${channel}`);
 }
 
+interface Counted {
+  /** How many frames have come from the runner. */
+  received: bigint;
+  /** How many frames for the runner it has acknowledged, and those after them. */
+  acknowledged: bigint;
+  kept: readonly Buffer[];
+}
+
 /** Counts frames in both directions, and keeps those to send again if the stream breaks. */
 export class FrameCounts {
-  readonly #kept: Buffer[] = [];
-  #acknowledged = 0n;
-  #received = 0n;
+  readonly #kept: Buffer[];
+  #acknowledged: bigint;
+  #received: bigint;
   #unacknowledgedFrames = 0;
   #unacknowledgedBytes = 0;
+
+  /** Goes on from what another one has counted. Default: nothing yet. */
+  constructor({ received, acknowledged, kept }: Counted = { received: 0n, acknowledged: 0n, kept: [] }) {
+    this.#received = received;
+    this.#acknowledged = acknowledged;
+    this.#kept = [...kept];
+  }
+
+  get counted(): Counted {
+    return { received: this.#received, acknowledged: this.#acknowledged, kept: this.#kept };
+  }
 
   get received(): bigint {
     return this.#received;

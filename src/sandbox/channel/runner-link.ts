@@ -2,6 +2,7 @@ import { BrigError, isBrigError } from "../../errors.js";
 import type { EngineStream } from "../docker/engine-types.js";
 import type { ChannelEvents } from "./channel-events.js";
 import { encodeFrame, type Frame, FrameCounts, isCounted, protocolError } from "./frames.js";
+import type { LinkJournal, RecoveredJournal } from "./link-journal.js";
 import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { dialInTime, reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
@@ -16,6 +17,15 @@ export interface LinkOptions {
   reconnectForMs: number;
   /** Called with output of a process that outlived the call on this channel. */
   onLate(channel: number, data: Buffer): void;
+  /** Where frames are noted, so that another process can go on with them. Default: nowhere. */
+  journal?: LinkJournal | undefined;
+}
+
+/** How a link goes on where that of another process stopped. */
+interface Resumption {
+  recovered: RecoveredJournal;
+  /** Called before anything arrives. It adopts the channels that are still of use; the others are ended. */
+  adopt(link: RunnerLink): void;
 }
 
 /** If nothing arrives while a call waits, asks the runner after 2 intervals, and the engine after 3. */
@@ -29,7 +39,8 @@ export class RunnerLink {
   readonly #options: LinkOptions;
   readonly #channels = new Map<number, ChannelEvents>();
   readonly #pings = new Map<string, () => void>();
-  readonly #counts = new FrameCounts();
+  readonly #counts: FrameCounts;
+  readonly #journal: LinkJournal | undefined;
   #lastChannel = 0;
   #pingCount = 0;
   #bootId: bigint | undefined;
@@ -42,8 +53,18 @@ export class RunnerLink {
   /** Called before each command; may end the link. */
   beforeCommand: (() => void) | undefined;
 
-  private constructor(options: LinkOptions) {
+  private constructor(options: LinkOptions, state?: RecoveredJournal["state"]) {
     this.#options = options;
+    this.#counts = new FrameCounts(state);
+    this.#bootId = state?.bootId;
+    this.#lastChannel = state?.lastChannel ?? 0;
+    this.#journal = options.journal;
+    if (this.#journal)
+      this.#journal.takeState = () => ({
+        ...this.#counts.counted,
+        bootId: this.#bootId ?? 0n,
+        lastChannel: this.#lastChannel,
+      });
   }
 
   /** Errors: `engine.failed` when the runner does not answer, `protocol.invalid` when something else does. */
@@ -52,8 +73,45 @@ export class RunnerLink {
     await link.#connectFirst().catch((error: unknown) => {
       throw isBrigError(error) ? error : notConnected(error);
     });
-    link.#silenceTimer = setInterval(() => void link.#checkSilence(), SILENCE_MS).unref();
+    link.#journal?.begin();
+    link.#watchSilence();
     return link;
+  }
+
+  /** Goes on with a runner that another process has spoken with. Errors: those of `open`; `sandbox.gone`. */
+  static async resume(options: LinkOptions, { recovered, adopt }: Resumption): Promise<RunnerLink> {
+    const { state } = recovered;
+    const link = new RunnerLink(options, state);
+    link.#journal?.begin();
+    const unfinished = [...state.open.keys()];
+    adopt(link);
+    for (const channel of unfinished) link.#endUnadopted(channel);
+    await link.#connect();
+    link.#watchSilence();
+    return link;
+  }
+
+  /** Takes over the channel of a request that another process has sent. */
+  adoptChannel(channel: number, events: ChannelEvents): void {
+    this.#channels.set(channel, events);
+  }
+
+  /** Nobody waits for its answer any more. */
+  #endUnadopted(channel: number): void {
+    if (this.#channels.has(channel)) return;
+    const ignore = () => undefined;
+    this.#channels.set(channel, {
+      onOutput: ignore,
+      onCredit: ignore,
+      onSocketFrame: ignore,
+      onExit: ignore,
+      onGone: ignore,
+    });
+    this.send(FrameType.kill, channel, Buffer.alloc(4));
+  }
+
+  #watchSilence(): void {
+    this.#silenceTimer = setInterval(() => void this.#checkSilence(), SILENCE_MS).unref();
   }
 
   /** Called once, when the sandbox cannot be reached any more. */
@@ -90,7 +148,10 @@ export class RunnerLink {
   send(type: number, channel: number, payload: Uint8Array): void {
     if (this.#gone) return;
     const frame = encodeFrame(type, channel, payload);
-    if (isCounted(type)) this.#counts.keep(frame);
+    if (isCounted(type)) {
+      this.#journal?.sent(frame);
+      this.#counts.keep(frame);
+    }
     this.#stream?.write(frame);
   }
 
@@ -149,6 +210,7 @@ export class RunnerLink {
     clearInterval(this.#silenceTimer);
     this.#stream?.destroy(error);
     this.#counts.forget();
+    this.#journal?.close();
     this.#endChannels(error);
     for (const resolve of this.#pings.values()) resolve();
     this.#pings.clear();
@@ -244,6 +306,7 @@ export class RunnerLink {
   #take(frame: Frame): void {
     if (this.#gone) return;
     this.#silentTurns = 0;
+    if (isCounted(frame.type)) this.#journal?.received(frame);
     const acknowledgement = isCounted(frame.type) ? this.#counts.receive(frame) : null;
     if (acknowledgement !== null) this.send(FrameType.ack, 0, acknowledgement);
     switch (frame.type) {

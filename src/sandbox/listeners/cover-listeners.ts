@@ -62,6 +62,17 @@ export async function coverListeners(
   return { plan: { ...plan, covered }, listeners: { view, files, known, procDirectory } };
 }
 
+/** The listeners of a sandbox that was started before, by what was known then. */
+export function knownListenersOf(
+  plan: SandboxPlan,
+  known: readonly string[],
+  { procDirectory }: { procDirectory?: string | undefined },
+): KnownListeners {
+  const view = new HostView(plan);
+  const files = new SpecialFiles(view.trees.map(toBytePath));
+  return { view, files, known: new Set(known), procDirectory };
+}
+
 /** Null for a file that is gone. */
 export function identityKey(path: BytePath): string | null {
   const stat = lstatOrNull(path);

@@ -23,6 +23,8 @@ import {
 
 interface TreeOptions extends TreeStart {
   plan: OverlaidPlan;
+  /** The top directory of the tree as another process has proved it, which is gone. Default: it is a new tree. */
+  earlier?: DirectoryReport | undefined;
   /** The labels of the volumes and containers. */
   labels: Readonly<Record<string, string>>;
   /** Only for a fork: the tree that it is made of, and the function that fills it. Nobody else uses the new one meanwhile. */
@@ -58,7 +60,8 @@ export class OverlayTree implements WorkspaceTree {
     this.#options = options;
     this.id = overlay.id;
     this.workspace = overlay.lower;
-    this.#keeper = this.#openKeeper({ isFirst: true }).then((keeper) => this.#proveTree(keeper));
+    const isFirst = options.earlier === undefined;
+    this.#keeper = this.#openKeeper({ isFirst }).then((keeper) => this.#proveTree(keeper));
     this.#filled = this.#keeper.then(async ({ context }) => await options.origin?.fill(context));
     // The failure is reported to whoever calls `ready`.
     this.#filled.catch(() => {
@@ -71,14 +74,19 @@ export class OverlayTree implements WorkspaceTree {
    * Errors: the engine's, after which the caller removes the volumes.
    */
   static async create(options: TreeOptions): Promise<OverlayTree> {
-    const { engine, plan, labels } = options;
-    await createTreeVolumes(engine, plan.overlay, labels);
+    const { engine, plan, labels, earlier } = options;
+    if (earlier === undefined) await createTreeVolumes(engine, plan.overlay, labels);
     return new OverlayTree(options);
   }
 
   /** Resolves when the tree has the workspace's owner and mode, its layers were checked, and a fork is made. */
   async ready(): Promise<void> {
     await this.#filled;
+  }
+
+  /** Its top directory, by which another process knows it again. */
+  get top(): DirectoryReport {
+    return this.#proved();
   }
 
   get startedAt(): bigint {
@@ -199,6 +207,14 @@ export class OverlayTree implements WorkspaceTree {
   async #proveTree(keeper: OpenedTreeContainer): Promise<OpenedTreeContainer> {
     try {
       const { directories } = keeper.report;
+      const { earlier } = this.#options;
+      if (earlier !== undefined) {
+        const { dev, ino } = directories.get(MERGED_PATH) ?? {};
+        if (dev !== earlier.dev || ino !== earlier.ino)
+          throw notAsPlanned("the workspace's tree is not the one that was there before");
+        this.#top = earlier;
+        return keeper;
+      }
       const [top, base] = [directories.get(MERGED_PATH), directories.get(BASE_PATH)];
       const isSame = top?.uid === base?.uid && top?.gid === base?.gid && top?.mode === base?.mode;
       if (top === undefined || !isSame)

@@ -7,7 +7,8 @@ import type { Toolbox } from "../images/toolbox-volume.js";
 import { sessionLabels } from "../labels.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { CommandContext } from "../process/command.js";
-import { notRecorded, removeRecord, writeRecord } from "../sandbox-records.js";
+import type { DirectoryReport } from "../proof/kernel-report.js";
+import { notRecorded, removeEarlierRecords, removeRecord, writeRecord } from "../sandbox-records.js";
 import type { Warn } from "../warnings.js";
 import type { OverlayTree } from "./overlay-tree.js";
 import { removeTreeVolumes } from "./tree-volumes.js";
@@ -37,6 +38,13 @@ export interface TreeOrigin {
   begin(): (keeper: CommandContext) => Promise<void>;
 }
 
+interface SharedTreeOptions {
+  leaseSeconds: number;
+  origin?: TreeOrigin | undefined;
+  /** A tree that exists, and its top directory. */
+  earlier?: { id: string; top: DirectoryReport } | undefined;
+}
+
 interface Open {
   tree: Promise<OverlayTree>;
   opening: TreeOpening;
@@ -48,15 +56,18 @@ interface Open {
  * first of them creates it, and it is closed at the last `release`.
  */
 export class SharedTree {
-  readonly id = randomUUID();
+  readonly id: string;
+  readonly #earlier: DirectoryReport | undefined;
   #origin: TreeOrigin | undefined;
   readonly #leaseSeconds: number;
   #holders = 0;
   #open: Open | null = null;
   #closing: Promise<void> = Promise.resolve();
 
-  /** With a lease of 0 seconds, the volumes are kept when the tree is closed. */
-  constructor({ leaseSeconds, origin }: { leaseSeconds: number; origin?: TreeOrigin | undefined }) {
+  /** With a lease of 0 seconds, the volumes are kept when the tree is closed. With `earlier` it is the tree of a process that is gone. */
+  constructor({ leaseSeconds, origin, earlier }: SharedTreeOptions) {
+    this.id = earlier?.id ?? randomUUID();
+    this.#earlier = earlier?.top;
     this.#leaseSeconds = leaseSeconds;
     this.#origin = origin;
   }
@@ -118,7 +129,8 @@ export class SharedTree {
     // A tree that is created later, after this one was closed, begins with nothing but the host's files.
     this.#origin = undefined;
     origin?.shared.hold();
-    return { tree: createTree({ id, leaseSeconds, origin }, opening), opening, origin };
+    const earlier = this.#earlier;
+    return { tree: createTree({ id, leaseSeconds, origin, earlier }, opening), opening, origin };
   }
 
   /** Removes a tree whose keeper could not be started, so that the next sandbox gets another one. */
@@ -138,8 +150,15 @@ export class SharedTree {
   }
 }
 
+interface NewTree {
+  id: string;
+  leaseSeconds: number;
+  origin: TreeOrigin | undefined;
+  earlier: DirectoryReport | undefined;
+}
+
 async function createTree(
-  { id, leaseSeconds, origin }: { id: string; leaseSeconds: number; origin: TreeOrigin | undefined },
+  { id, leaseSeconds, origin, earlier }: NewTree,
   opening: TreeOpening,
 ): Promise<OverlayTree> {
   const { plan, recordFor, engine, warn } = opening;
@@ -161,14 +180,22 @@ async function createTree(
       containerId: null,
       placeholders: [],
     });
+    if (earlier !== undefined) removeEarlierRecords(brigHome, { owner, sessionId: id });
   } catch (cause) {
     warn(notRecorded(brigHome, cause));
   }
   const begun = origin && { tree: origin.tree, fill: origin.begin() };
   const { OverlayTree } = await import("./overlay-tree.js");
   try {
-    return await OverlayTree.create({ ...opening, plan: { ...plan, overlay }, labels, origin: begun });
+    return await OverlayTree.create({
+      ...opening,
+      plan: { ...plan, overlay },
+      labels,
+      origin: begun,
+      earlier,
+    });
   } catch (error) {
+    if (earlier !== undefined) throw error;
     const areRemoved = await removeVolumes(id, opening);
     // An engine that did not answer may create a volume only now.
     if (areRemoved && isDefiniteFailure(error)) forget(id, opening);

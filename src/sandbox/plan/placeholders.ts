@@ -60,6 +60,18 @@ export async function preparePlaceholders(
   };
 }
 
+/** The placeholders that another process has made, as they were recorded. */
+export function adoptPlaceholders(recorded: readonly { path: string; ino: string | null }[]): Placeholders {
+  const made: Placeholder[] = recorded.flatMap(({ path, ino }) => {
+    const found = findAbandonedPlaceholder(path);
+    return found !== null && String(found.ino) === ino ? [found] : [];
+  });
+  return {
+    made: made.map(({ path, ino }) => ({ path, ino: String(ino) })),
+    remove: async (inUse = new Set()) => removeAll(made, inUse),
+  };
+}
+
 /** Other sessions with a container, and the placeholders that they have mounted: removing one on the host would unmount it there. */
 export interface PlaceholderUse {
   sessions: ReadonlySet<string>;

@@ -16,7 +16,13 @@ import { planPrivateMounts } from "../volumes/host-mount.js";
 import { directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { ownerNotices, type ProtectionOptions, planProtection, type Root } from "./protected-paths.js";
-import { type CheckedDirectory, checkDirectory, type HostDirectories, submountsBelow } from "./workspace.js";
+import {
+  type CheckedDirectory,
+  checkDirectory,
+  type HostDirectories,
+  requireWorkspacePath,
+  submountsBelow,
+} from "./workspace.js";
 
 export interface SandboxRequest extends Omit<SandboxSettings, "environment" | "overlay" | "branch"> {
   /** The tree of a copy-on-write workspace; undefined for any other workspace. */
@@ -55,18 +61,22 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
   const { policy, name } = request.policy;
   refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
-  const roots = await checkRoots(request);
-  const directory = roots.find((root) => root.kind === "workspace")?.directory ?? null;
-  const workspace = directory?.path ?? null;
+  const hostRoots = await checkRoots(request);
+  const directory = hostRoots.find((root) => root.kind === "workspace")?.directory ?? null;
+  const roots = rootsInside(hostRoots, request);
+  const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
   const copied = copiedDirectories(request, roots);
-  const protection = await planProtection(roots, policy.workspace.protected, {
+  const isElsewhere = request.workspacePath !== undefined;
+  const protection = await planProtection(roots, isElsewhere ? [] : policy.workspace.protected, {
     ...request.host,
+    // What the host has at the path at which commands see the workspace is none of theirs.
+    ...(isElsewhere && { configDirectories: [] }),
     ...copied,
     unprotected: request.unprotected?.map((path) => resolve(workspace ?? "/", path)),
     like: request.overlay?.origin?.plan,
   });
   await refuseWritableSubmounts(protection.mounts, request);
-  const repository = await outerRepository(request, { roots, workspace });
+  const repository = await outerRepository(request, { roots, workspace: isElsewhere ? null : workspace });
   const home = resolveHome(policy.home, roots);
   const memory = resolveLimits(policy, request);
   const user = resolveUser(policy.user, request);
@@ -82,6 +92,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     ({ path }) => !privateMounts.some((mount) => mount.path === path),
   );
   const overlay = await planOverlay(request, { ...protection, directory: overlaid(copied, directory) });
+  const overlayInside = overlay && { ...overlay, path: request.workspacePath ?? overlay.path };
   return {
     sessionId: request.sessionId,
     policyName: name,
@@ -93,7 +104,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     home,
     rootfs: policy.rootfs,
     mounts: [...protection.mounts, ...repository.mounts, ...privateMounts],
-    overlay,
+    overlay: overlayInside,
     volumes: request.volumes ?? [],
     tmpfs,
     parents: [
@@ -108,7 +119,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     covered: [],
     knownDirectories: protection.knownDirectories,
     notices: [
-      ...ownerNotices(roots, { ...request, user }),
+      ...ownerNotices(hostRoots, { ...request, user }),
       ...repository.notices,
       ...(request.preparedBranch?.notices ?? []),
     ],
@@ -128,6 +139,20 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     overridden: { environment: [], labels: [] },
     labels: { ...request.labels, [LABELS.placeholders]: JSON.stringify(protection.placeholders) },
   };
+}
+
+/** The roots at the paths at which commands see them. Error: `usage.invalid` for a place where no workspace can be. */
+function rootsInside(
+  roots: readonly Root[],
+  { workspacePath, overlay }: Pick<SandboxRequest, "workspacePath" | "overlay">,
+): readonly Root[] {
+  if (workspacePath === undefined) return roots;
+  if (overlay === undefined)
+    throw new TypeError("only a copy-on-write workspace can be at another path than the host's");
+  requireWorkspacePath(workspacePath);
+  return roots.map((root) =>
+    root.kind === "workspace" ? { ...root, directory: { ...root.directory, path: workspacePath } } : root,
+  );
 }
 
 /** Files and directories of the host that git needs besides the roots. */

@@ -1,6 +1,6 @@
 import { constants, realpathSync } from "node:fs";
 import { lstat, open, readFile, realpath } from "node:fs/promises";
-import { dirname, isAbsolute } from "node:path";
+import { dirname, isAbsolute, normalize } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import type { UserGitConfig } from "../git/user-config.js";
@@ -93,6 +93,22 @@ export async function checkDirectory(path: string, check: DirectoryCheck): Promi
   const resolved = await resolveDirectory(path, check.purpose);
   await refuseSensitive(resolved, check);
   return { path: resolved, identity: await identify(resolved, check.purpose) };
+}
+
+/**
+ * Checks the path at which commands are to see a directory of brig's own: a mount there may hide neither the system of the image
+ * nor what brig itself mounts. Error: `usage.invalid`.
+ */
+export function requireWorkspacePath(path: string): void {
+  const isPlain = isAbsolute(path) && normalize(path) === path && !/[\0\n]/.test(path);
+  const isClosed =
+    path === "/" || CLOSED_TREES.some((closed) => isAtOrBelow(path, closed) || isAtOrBelow(closed, path));
+  const isOpen = OPEN_BELOW_CLOSED.some((open) => isAtOrBelow(path, open));
+  if (isPlain && !path.endsWith("/") && (!isClosed || isOpen)) return;
+  throw new BrigError(`a workspace cannot be at ${quote(path)} of a sandbox`, {
+    code: "usage.invalid",
+    hint: "choose a directory such as /workspace, or one below /home",
+  });
 }
 
 /** Whether no sandbox may see this directory, as it is written or all of it. */

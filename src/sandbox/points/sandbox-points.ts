@@ -44,6 +44,7 @@ export function pointsOf(opened: Opened, method: string): TreePoints {
   const { brigHome } = opened.settings.environment;
   const points = new TreePoints({ tree, changes: changesOf(tree), brigHome, warn: opened.warn });
   pointsOfTree.set(tree, points);
+  if (opened.hasRun === true) points.goOnFromStored();
   return points;
 }
 

@@ -14,7 +14,13 @@ import {
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import { type PointEntry, type PointHead, type PointKind, pathOfEntry } from "../snapshots/point-log.js";
-import { createSnapshot, openPointLog, type SnapshotLog, storing } from "../snapshots/snapshot-store.js";
+import {
+  createSnapshot,
+  openPointLog,
+  readEarlierPoints,
+  type SnapshotLog,
+  storing,
+} from "../snapshots/snapshot-store.js";
 import { occupiedBytes } from "../tree/tree-changes.js";
 import type { Warn } from "../warnings.js";
 import type { RestorePoint, RestorePointChange } from "./restore-point.js";
@@ -78,6 +84,7 @@ export class TreePoints {
   #start: StartState | null = null;
   #storedBytes = 0;
   #hasScanned = false;
+  #mayHaveEarlier = false;
   #hasWarned = false;
 
   constructor({ tree, changes, brigHome, warn }: TreePointsRequest) {
@@ -103,9 +110,32 @@ export class TreePoints {
     this.#start = start;
   }
 
+  /** Another process has worked on the tree, and may have taken points. */
+  goOnFromStored(): void {
+    this.#mayHaveEarlier = true;
+  }
+
   /** One after the other: a point is made of the changes since the one before. Error: `snapshot.failed`. */
   async alone<T>(run: () => Promise<T>, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<T> {
-    return await this.#gate.pass(() => storing(this.brigHome, run), { width: 1, signal });
+    const first = async () => {
+      await this.#readEarlier();
+      return await run();
+    };
+    return await this.#gate.pass(() => storing(this.brigHome, first), { width: 1, signal });
+  }
+
+  async #readEarlier(): Promise<void> {
+    if (!this.#mayHaveEarlier) return;
+    const earlier = await readEarlierPoints(this.brigHome, this.tree.id);
+    this.#mayHaveEarlier = false;
+    if (earlier === null) return;
+    for (const entry of earlier.start) this.#state.set(keyOf(entry.change.path), entry);
+    for (const { head, entries } of earlier.points) this.#remember(head, entries);
+    for (const { change, base } of this.#state.values()) {
+      this.changes.setBase(change.path, base);
+      this.#storedBytes += occupiedBytes(change.now);
+    }
+    this.#log = earlier.log;
   }
 
   /**
@@ -172,7 +202,8 @@ export class TreePoints {
     const same = recent.filter(({ change }) => change === "same").map(({ path }) => keyOf(path));
     const keys = new Set([...vanished, ...same]);
     // The paths that differed when the tree began were never scanned before the first point.
-    if (this.#taken.length === 0) for (const key of this.#state.keys()) if (!all.has(key)) keys.add(key);
+    if (this.#taken.length === 0 || !this.#hasScanned)
+      for (const key of this.#state.keys()) if (!all.has(key)) keys.add(key);
     return [...keys].flatMap((key) => this.#state.get(key)?.change.path ?? []);
   }
 

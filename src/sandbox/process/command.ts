@@ -3,6 +3,7 @@ import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { ChannelEvents } from "../channel/channel-events.js";
 import { protocolError } from "../channel/frames.js";
+import type { ChannelHistory } from "../channel/link-journal.js";
 import { FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { SecretMask } from "../egress/secrets/secret-mask.js";
@@ -46,6 +47,10 @@ interface CommandEgress {
 }
 
 interface StartOptions extends Omit<SpawnOptions, "stdin"> {
+  /** The command was started by another process, which is gone. Default: it is started. */
+  begun?: BegunRequest | undefined;
+  /** Called with the number by which the runner knows the command, and again if it has to be started again. */
+  onChannel?: ((channel: number) => void) | undefined;
   hasStdin: boolean;
   onOutput(data: Buffer, isStderr: boolean): unknown;
 }
@@ -62,7 +67,7 @@ export interface StartedCommand {
 export function startCommand(
   context: CommandContext,
   argv: readonly string[],
-  { hasStdin, onOutput, ...options }: StartOptions,
+  { hasStdin, onOutput, onChannel, begun, ...options }: StartOptions,
 ): StartedCommand {
   options.signal?.throwIfAborted();
   const { timeoutMs, signal, callId } = options;
@@ -88,9 +93,11 @@ export function startCommand(
       onOutput: masked === null ? onOutput : (data, isStderr) => masked.take(data, isStderr),
       onStuck: context.onStuck,
       onChannel(channel) {
+        onChannel?.(channel);
         if (callId !== undefined) context.egress?.nameCall(channel, callId);
       },
     },
+    begun,
   );
   const ended = masked === null ? command.ended : command.ended.finally(() => masked.end());
   const exit = ended.then(async (record) => {
@@ -136,6 +143,12 @@ interface Request {
   signal?: AbortSignal | undefined;
 }
 
+/** A request that another process has sent, and what came of it so far. */
+export interface BegunRequest {
+  channel: number;
+  history: ChannelHistory;
+}
+
 /** One request to the runner, command or file operation, from its first frame to EXIT. */
 export class Command implements ChannelEvents {
   readonly ended: Promise<ExitRecord>;
@@ -160,7 +173,8 @@ export class Command implements ChannelEvents {
   #inputWaiter: (() => void) | undefined;
   #watchdog: LivedTimer | undefined;
 
-  constructor(link: RunnerLink, request: Request, events: CommandEvents) {
+  /** Sends the request, unless it has `begun`: then it goes on with it, and `onOutput` gets what is known of its output first. */
+  constructor(link: RunnerLink, request: Request, events: CommandEvents, begun?: BegunRequest) {
     this.#link = link;
     this.#events = events;
     this.#request = request;
@@ -168,11 +182,25 @@ export class Command implements ChannelEvents {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#channel = link.openChannel(request, this);
+    this.#channel = begun?.channel ?? link.openChannel(request, this);
     events.onChannel?.(this.#channel);
-    if (request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
+    if (begun !== undefined) this.#goOn(begun.history);
+    if (!this.#isOver && request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
     if (request.signal !== undefined)
       sharedSignal(request.signal).addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  #goOn({ totals, frames }: ChannelHistory): void {
+    this.#inputToResend = null;
+    if (totals !== null) {
+      this.#outputCredit += totals.outputCredit - totals.outputBytes;
+      this.#inputCredit += totals.inputCredit - totals.inputBytes;
+      this.#link.adoptChannel(this.#channel, this);
+    }
+    for (const { type, payload } of frames)
+      if (type === FrameType.exit) this.onExit(payload);
+      else this.#deliver(payload, type === FrameType.stderr);
+    if (totals !== null) this.#consume(totals.outputBytes - totals.outputCredit);
   }
 
   /** A note about processes left by earlier commands that had to be ended; empty if none had. */

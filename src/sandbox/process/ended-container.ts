@@ -182,3 +182,11 @@ export async function diagnoseContainer(
     await pause(RESTART_WAIT_MS);
   }
 }
+
+export function stuckTree(): BrigError {
+  return new BrigError("a process tree did not end on SIGKILL, so the container was killed", {
+    code: "sandbox.gone",
+    reason: "killed",
+    hint: "create another sandbox; `brig doctor` may say what is wrong with the engine",
+  });
+}

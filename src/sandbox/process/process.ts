@@ -1,8 +1,15 @@
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import type { CommandEnd } from "../output/command-end.js";
-import type { PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
-import { type Command, type CommandContext, type StartedCommand, startCommand } from "./command.js";
+import type { PtySize } from "../portable-sandbox.js";
+import type { SandboxProcess, SpawnOptions } from "../sandbox-types.js";
+import {
+  type BegunRequest,
+  type Command,
+  type CommandContext,
+  type StartedCommand,
+  startCommand,
+} from "./command.js";
 import { signalNumber } from "./signals.js";
 import { encodeSize } from "./spawn-request.js";
 
@@ -15,12 +22,18 @@ export class RunningProcess implements SandboxProcess {
   readonly #command: Command;
   readonly #hasPty: boolean;
 
-  constructor(context: CommandContext, argv: readonly string[], options: SpawnOptions) {
+  constructor(
+    context: CommandContext,
+    argv: readonly string[],
+    options: SpawnOptions & { onChannel?: ((channel: number) => void) | undefined },
+    begun?: BegunRequest | undefined,
+  ) {
     const hasStdin = options.stdin !== "closed";
     const stdout = new PacedReadable();
     const stderr = options.pty || options.mergeOutput ? null : new PacedReadable();
     const { command, exit, notes } = startCommand(context, argv, {
       ...options,
+      begun,
       hasStdin,
       onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data),
     });

@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { SPAWN_HEAD_BYTES, SpawnFlag } from "../channel/protocol.js";
-import type { PtySize } from "../sandbox-types.js";
+import type { PtySize } from "../portable-sandbox.js";
 import { MAX_TIMEOUT_MS } from "./timeouts.js";
 
 /** The time between SIGTERM and SIGKILL when a timeout or an abort ends a process tree. */

@@ -23,6 +23,11 @@ export interface SandboxSettings {
   /** Absolute path on the host; null for a sandbox without a workspace. */
   workspace: string | null;
   /**
+   * Where commands see a copy-on-write workspace that is an empty directory of brig's own: nothing in it is protected, since
+   * nothing is the host's. Default: the workspace is at its own path.
+   */
+  workspacePath?: string | undefined;
+  /**
    * The tree of a copy-on-write workspace, to which all sandboxes with these settings write. Default: they
    * write to the host's files.
    */

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { access, open, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, type LockOptions } from "../../lib/file-lock.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
@@ -26,6 +26,7 @@ import {
   pathOfEntry,
   readLine,
   readPoints,
+  type StoredPoint,
   storedLines,
 } from "./point-log.js";
 
@@ -151,6 +152,27 @@ export async function openPointLog(brigHome: string, id: string): Promise<Snapsh
     contents: new ContentStore(join(path, CONTENTS)),
     points: await PointLog.open(join(path, POINTS)),
   };
+}
+
+/**
+ * The state that a snapshot begins with, its points, and the log to add more to. Null if there is none of that id. Error:
+ * `snapshot.invalid`.
+ */
+export async function readEarlierPoints(
+  brigHome: string,
+  id: string,
+): Promise<{ start: ManifestEntry[]; points: StoredPoint[]; log: SnapshotLog } | null> {
+  try {
+    const log = await openPointLog(brigHome, id);
+    const path = pathOf(brigHome, id);
+    const [start, points]: [ManifestEntry[], StoredPoint[]] = [[], []];
+    for await (const entry of entriesIn(path)) start.push(entry);
+    for await (const point of readPoints(join(path, POINTS))) points.push(point);
+    return { start, points, log };
+  } catch (error) {
+    if (isBrigError(error, "snapshot.unknown")) return null;
+    throw error;
+  }
 }
 
 /** Keeps other processes from adding points meanwhile. Null if another one does not let go of them. */

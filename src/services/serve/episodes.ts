@@ -12,7 +12,9 @@ import type {
   TaskImages,
 } from "../../batch/index.js";
 import {
+  agentNetwork,
   gradeAgain,
+  networkScope,
   noUsage,
   refuseUnsupported,
   rowSchema,
@@ -25,6 +27,7 @@ import type { Environment } from "../../lib/env.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { Engine } from "../../sandbox/index.js";
+import { describeNetwork } from "../../sandbox/index.js";
 import type { MemoryShare } from "./http/memory-budget.js";
 import type { Capacity } from "./sandboxes/capacity.js";
 import { newId } from "./sandboxes/sandbox-set.js";
@@ -382,6 +385,7 @@ export async function openTask(
       sandbox: work.sandbox,
       image: work.sandbox.image,
       mode: null,
+      network: describeNetwork(networkScope(agentNetwork(task, step))),
       task: task.name,
       instruction: step.instruction,
       workingDirectory: work.cwd,

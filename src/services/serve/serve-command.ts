@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -25,6 +26,7 @@ import { readVersion } from "../../version.js";
 import { MemoryBudget } from "./http/memory-budget.js";
 import type { ServedClient } from "./http/serve-http.js";
 import { serveHttp } from "./http/serve-http.js";
+import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
 import type { ServiceOptions } from "./service-calls.js";
 import { openService } from "./service-calls.js";
@@ -122,7 +124,7 @@ async function serviceOptions(
           runtime,
           limits,
           env,
-          network: "none",
+          network: closedNetwork(mode, { allowsNetwork: flags.allowNetwork === true }),
           engine,
           onWarning,
         });
@@ -169,7 +171,7 @@ async function openUsualAgent(
   throw invalidUsage("--model is for --agent model", "add --agent model, or leave --model out");
 }
 
-/** Each has the name of its file, or of the only one there is. Error: `usage.invalid`. */
+/** Each has a name of its token, or of the only one there is. Error: `usage.invalid`. */
 async function servedClients({ tokenFile }: ServeFlags, { cwd }: CliContext): Promise<ServedClient[]> {
   if (tokenFile === undefined) return [{ name: "client", token: newToken() }];
   const clients: ServedClient[] = [];
@@ -180,7 +182,8 @@ async function servedClients({ tokenFile }: ServeFlags, { cwd }: CliContext): Pr
         `two token files have the same token, one of them is ${JSON.stringify(basename(file))}`,
         "give each client a token of its own",
       );
-    clients.push({ name: `${clients.length + 1}`, token });
+    // What belongs to a client is found again by the next service, in whatever order the files are given.
+    clients.push({ name: createHash("sha256").update(token).digest("hex").slice(0, 32), token });
   }
   return clients;
 }

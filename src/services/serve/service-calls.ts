@@ -3,8 +3,11 @@ import { beforeAbort } from "../../lib/time/before-abort.js";
 import { readVersion } from "../../version.js";
 import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
 import type { Answer, Call, Calls } from "./http/response.js";
+import { Metrics } from "./metrics.js";
+import { processCalls } from "./processes/process-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
-import { type FreePlaces, openFree } from "./sandboxes/open-free.js";
+import { IdempotentCreates } from "./sandboxes/idempotent-creates.js";
+import { type FreePlaces, hasWorkspace, openFree } from "./sandboxes/open-free.js";
 import {
   execBuffered,
   execStreamed,
@@ -15,9 +18,12 @@ import {
 } from "./sandboxes/sandbox-calls.js";
 import { SandboxSet } from "./sandboxes/sandbox-set.js";
 import type { InUse, OpenedPlace } from "./sandboxes/served-sandbox.js";
+import { settingCalls } from "./sandboxes/setting-calls.js";
 import { openApiDescription } from "./wire/openapi.js";
-import type { RouteName } from "./wire/routes.js";
+import { METRICS_TYPE, type RouteName } from "./wire/routes.js";
 import type { RemoteSandboxOptions } from "./wire/schemas.js";
+import { SnapshotSet } from "./workspaces/snapshot-set.js";
+import { workspaceCalls } from "./workspaces/workspace-calls.js";
 
 export interface ServiceOptions {
   places: FreePlaces;
@@ -44,9 +50,10 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     await openPlace(request, { places, attempts, signal });
   const sandboxes = new SandboxSet({ capacity, open, ...limits, onWarning });
   const episodes = new EpisodeSet({ place: attempts, capacity, image: places.image, openAgent, onWarning });
-  const use = async <T>({ client, id, signal }: Call<RouteName>, run: (inUse: InUse) => Promise<T>) =>
-    await sandboxes.get(client, id).use(signal, run);
-  const calls: Calls = {
+  const metrics = new Metrics();
+  const keyed = new IdempotentCreates((client, id) => sandboxes.find(client, id));
+  const snapshots = new SnapshotSet(places.environment.brigHome);
+  const calls: Calls = metrics.counted({
     health: async () =>
       json({
         status: drain.aborted ? "draining" : "ok",
@@ -59,26 +66,18 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       json({
         tasks: attempts.tasks.map(({ name, steps }) => ({ name, instruction: steps[0]?.instruction ?? "" })),
       }),
-    createSandbox: async ({ client, body, signal }) => json(await sandboxes.create(client, body, signal)),
-    listSandboxes: async ({ client }) => json({ sandboxes: sandboxes.of(client) }),
-    getSandbox: async ({ client, id }) => json(sandboxes.get(client, id).record),
-    deleteSandbox: async ({ client, id }) => done(sandboxes.remove(client, id)),
-    exec: async (call) => json(await use(call, (inUse) => execBuffered(call.body, inUse, call.memory))),
-    execStream: async (call) => {
-      const sandbox = sandboxes.get(call.client, call.id);
-      return execStreamed(call.body, (run) => sandbox.use(call.signal, run), call.memory);
+    metrics: async () => ({ kind: "text", type: METRICS_TYPE, text: metrics.text(sandboxes.counts) }),
+    createSandbox: async ({ client, headers, body, signal }) => {
+      const create = async (until: AbortSignal) =>
+        await sandboxes.create(client, await snapshots.resolve(client, body), until);
+      const key = headers["idempotency-key"];
+      return json(
+        key === undefined ? await create(signal) : await keyed.run({ client, key, body, signal }, create),
+      );
     },
-    readFile: async (call) => ({
-      kind: "bytes",
-      bytes: await use(call, (inUse) => readFile(call.query, inUse, call.memory)),
-    }),
-    writeFile: async (call) =>
-      done(use(call, (inUse) => writeFile({ ...call.query, data: call.body }, inUse))),
-    removeFile: async (call) => done(use(call, (inUse) => removeFile(call.query, inUse))),
-    listEntries: async (call) =>
-      json(await use(call, (inUse) => listEntries(call.query.path, inUse, call.memory))),
-    gradeSandbox: async ({ client, id, signal }) =>
-      json(await beforeAbort(sandboxes.get(client, id).grade(), signal)),
+    ...sandboxCalls(sandboxes, metrics),
+    ...settingCalls(sandboxes, places),
+    ...workspaceCalls(sandboxes, snapshots),
     createEpisode: async ({ client, body, signal }) => json(await episodes.create(client, body, signal)),
     listEpisodes: async ({ client }) => json({ episodes: episodes.of(client) }),
     getEpisode: async ({ client, id, query, signal }) => {
@@ -96,11 +95,59 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       bytes: await episodes.get(client, id).trajectory(memory),
     }),
     deleteEpisode: async ({ client, id }) => done(episodes.remove(client, id)),
-  };
+  });
   return {
     calls,
     settled: async () => await episodes.settled(),
     close: async () => void (await Promise.all([sandboxes.close(), episodes.close()])),
+  };
+}
+
+type SandboxCallName =
+  | "listSandboxes"
+  | "getSandbox"
+  | "deleteSandbox"
+  | "exec"
+  | "execStream"
+  | "readFile"
+  | "writeFile"
+  | "removeFile"
+  | "listEntries"
+  | "gradeSandbox"
+  | keyof ReturnType<typeof processCalls>;
+
+/** How requests are answered that concern sandboxes which are open. Their commands are counted in `metrics`. */
+export function sandboxCalls(
+  sandboxes: SandboxSet,
+  metrics: Metrics = new Metrics(),
+): Pick<Calls, SandboxCallName> {
+  const use = async <T>({ client, id, signal }: Call<RouteName>, run: (inUse: InUse) => Promise<T>) =>
+    await sandboxes.get(client, id).use(signal, run);
+  return {
+    listSandboxes: async ({ client, query }) =>
+      json({ sandboxes: sandboxes.of(client, { labels: query.label }) }),
+    getSandbox: async ({ client, id }) => json(sandboxes.get(client, id).record),
+    deleteSandbox: async ({ client, id }) => done(sandboxes.remove(client, id)),
+    exec: async (call) =>
+      json(await use(call, (inUse) => metrics.timed(execBuffered(call.body, inUse, call.memory)))),
+    execStream: async (call) => {
+      const sandbox = sandboxes.get(call.client, call.id);
+      const run = async (command: (inUse: InUse) => Promise<void>) =>
+        await sandbox.use(call.signal, (inUse) => metrics.timed(command(inUse)));
+      return execStreamed(call.body, (command) => metrics.watched(run(command), call.signal), call.memory);
+    },
+    ...processCalls((client, id) => sandboxes.get(client, id)),
+    readFile: async (call) => ({
+      kind: "bytes",
+      bytes: await use(call, (inUse) => readFile(call.query, inUse, call.memory)),
+    }),
+    writeFile: async (call) =>
+      done(use(call, (inUse) => writeFile({ ...call.query, data: call.body }, inUse))),
+    removeFile: async (call) => done(use(call, (inUse) => removeFile(call.query, inUse))),
+    listEntries: async (call) =>
+      json(await use(call, (inUse) => listEntries(call.query.path, inUse, call.memory))),
+    gradeSandbox: async ({ client, id, signal }) =>
+      json(await beforeAbort(sandboxes.get(client, id).grade(), signal)),
   };
 }
 
@@ -114,12 +161,13 @@ async function openPlace(
   request: RemoteSandboxOptions,
   { places, attempts, signal }: OpenOptions,
 ): Promise<OpenedPlace> {
-  const { task, image, imageOfTask, mode, network, user, limits } = request;
-  if (task === undefined && imageOfTask === undefined) return await openFree(request, { places, signal });
+  const { task, image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot } = request;
+  if (task === undefined && imageOfTask === undefined)
+    return await openFree(request, { places, directory: attempts.directory, signal });
   if (task === undefined) return await openWithTaskImage(request, { places, attempts, signal });
-  const own = Object.entries({ image, imageOfTask, mode, network, user, limits }).find(
-    ([, value]) => value !== undefined,
-  );
+  const own = Object.entries({
+    ...{ image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot },
+  }).find(([, value]) => value !== undefined);
   if (own === undefined) return await openTask(task, { place: attempts, signal });
   throw invalidUsage(`the sandbox of a task has its own ${own[0]}`, `leave ${own[0]} out`);
 }
@@ -134,8 +182,12 @@ async function openWithTaskImage(
   const task = taskNamed(`${request.imageOfTask}`, attempts.tasks);
   // Held until the sandbox is open, so that no other run removes it meanwhile.
   using image = await attempts.images.ready(task.environment.image, { task: task.name, signal });
-  const workingDirectory = request.workingDirectory ?? task.environment.workdir ?? undefined;
-  return await openFree({ ...request, image: image.id, workingDirectory }, { places, signal });
+  const usual = hasWorkspace(request) ? undefined : (task.environment.workdir ?? undefined);
+  const workingDirectory = request.workingDirectory ?? usual;
+  return await openFree(
+    { ...request, image: image.id, workingDirectory },
+    { places, directory: attempts.directory, signal },
+  );
 }
 
 function json(value: unknown): Answer {

@@ -4,6 +4,7 @@ import { testEngine } from "../../support/engine.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 import { openServed } from "../../support/served.js";
 import { taskOf } from "../../support/task-attempts.js";
+import { openSocket } from "../../support/web-socket-client.js";
 
 it("a service that ends lets calls end, begins nothing new, and leaves no container", async () => {
   const served = await openServed({ warm: 1 });
@@ -29,6 +30,27 @@ it("a service that ends lets calls end, begins nothing new, and leaves no contai
   await drained;
   await expect(served.client.health()).rejects.toMatchObject({ code: "serve.unreachable" });
   expect(await ownContainers()).toEqual([]);
+  await served.stop();
+});
+
+it("a service that ends does not wait for processes, nor for those who wait for them", async () => {
+  const served = await openServed();
+  const sandbox = await served.client.createSandbox();
+  const process = await sandbox.spawn(["sleep", "1000"]);
+  process.stdin?.write(Buffer.alloc(5_000_000));
+  const path = `${served.url}/v1/sandboxes/${sandbox.id}/processes/${process.id}`;
+  const headers = { authorization: `Bearer ${served.tokens[0]}` };
+  const client = await openSocket(`${path}/attach`, { headers });
+  const waiting = Promise.allSettled([
+    fetch(`${path}?waitMs=60000`, { headers }),
+    fetch(`${path}/output?waitMs=60000`, { headers }),
+  ]);
+  await served.drain();
+  expect((await client.closed).code).toBe(1001);
+  await waiting;
+  await expect(process.exit).rejects.toMatchObject({ code: "serve.unreachable" });
+  expect(await ownContainers()).toEqual([]);
+  expect(served.warnings).toEqual([]);
   await served.stop();
 });
 

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PortableSandbox } from "../../../src/sandbox/portable-sandbox.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
@@ -73,6 +76,89 @@ describe.each(opened)(
       const running = sandbox.exec(["sleep", "1000"], { signal: abort.signal });
       abort.abort(new Error("enough"));
       await expect(running).rejects.toThrow("enough");
+    });
+
+    it("starts a process, gives it input, and gets both outputs and the exit code", async () => {
+      const process = await sandbox.spawn(["sh", "-c", "cat; pwd; echo $OWN >&2; exit 3"], {
+        ...{ cwd: "/tmp", env: { OWN: "own" }, timeoutMs: 60_000 },
+      });
+      process.stdin?.write("one ");
+      process.stdin?.end("two\n");
+      const [stdout, stderr] = await Promise.all([text(process.stdout), text(process.stderr as Readable)]);
+      expect([stdout, stderr]).toEqual(["one two\n/tmp\n", "own\n"]);
+      expect(await process.exit).toMatchObject({ exitCode: 3, signal: null, timedOut: false });
+    });
+
+    it("gets all of much output, and gives much input", async () => {
+      const process = await sandbox.spawn(["cat"]);
+      const bytes = Buffer.alloc(5_000_000, "brig");
+      process.stdin?.end(bytes);
+      const pieces: Buffer[] = [];
+      for await (const piece of process.stdout) pieces.push(piece as Buffer);
+      expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
+      expect((await process.exit).exitCode).toBe(0);
+    });
+
+    it("starts a process with closed input, or with one output", async () => {
+      const closed = await sandbox.spawn(["sh", "-c", "cat; echo end"], { stdin: "closed" });
+      expect(closed.stdin).toBe(null);
+      expect(await text(closed.stdout)).toBe("end\n");
+      const merged = await sandbox.spawn(["sh", "-c", "echo a; echo b >&2; echo c"], { mergeOutput: true });
+      expect(merged.stderr).toBe(null);
+      expect(await text(merged.stdout)).toBe("a\nb\nc\n");
+    });
+
+    it("starts a terminal, changes its size, and types into it", async () => {
+      const process = await sandbox.spawn(["bash"], { pty: { rows: 20, cols: 70 }, env: { PS1: "" } });
+      expect(process.stderr).toBe(null);
+      process.resize({ rows: 33, cols: 99 });
+      process.stdin?.write("stty size; exit 5\n");
+      expect(await text(process.stdout)).toContain("33 99\r\n");
+      expect((await process.exit).exitCode).toBe(5);
+      const plain = await sandbox.spawn(["true"]);
+      expect(() => plain.resize({ rows: 1, cols: 1 })).toThrow(
+        expect.objectContaining({ code: "exec.invalid" }),
+      );
+      await plain.exit;
+    });
+
+    it("signals a process, and ends one with its tree", async () => {
+      const trapped = await sandbox.spawn([
+        "sh",
+        "-c",
+        "trap 'exit 6' USR1; echo ready; while :; do sleep 0.1; done",
+      ]);
+      await once(trapped.stdout, "data");
+      await trapped.kill("SIGUSR1");
+      expect((await trapped.exit).exitCode).toBe(6);
+      const tree = await sandbox.spawn(["sh", "-c", "setsid sleep 7531 & echo ready; wait"]);
+      await once(tree.stdout, "data");
+      await tree.kill();
+      expect(await tree.exit).toMatchObject({ signal: "SIGTERM" });
+      expect((await sandbox.exec(["pgrep", "-f", "sleep 7531"])).exitCode).toBe(1);
+      await tree.kill();
+      await tree.kill("SIGINT");
+    });
+
+    it("gets a missing program, a bad directory, a timeout and an abort of a process as each is", async () => {
+      const missing = await sandbox.spawn(["no-such-program"]);
+      expect((await missing.exit).exitCode).toBe(127);
+      const bad = async () => await (await sandbox.spawn(["true"], { cwd: "/nowhere" })).exit;
+      await expect(bad()).rejects.toMatchObject({ code: "exec.bad-cwd" });
+      const limited = await sandbox.spawn(["sleep", "1000"], { timeoutMs: 200 });
+      expect(await limited.exit).toMatchObject({ exitCode: 124, timedOut: true });
+      const abort = new AbortController();
+      const running = await sandbox.spawn(["sleep", "7532"], { signal: abort.signal });
+      abort.abort(new Error("enough"));
+      await expect(running.exit).rejects.toThrow("enough");
+      expect((await sandbox.exec(["pgrep", "-f", "sleep 7532"])).exitCode).toBe(1);
+      await expect(sandbox.spawn(["true"], { signal: abort.signal })).rejects.toThrow("enough");
+    });
+
+    it("may write to a process that has ended", async () => {
+      const process = await sandbox.spawn(["true"]);
+      process.stdin?.write("nobody reads this");
+      expect((await process.exit).exitCode).toBe(0);
     });
 
     it("writes, reads and removes files, with the same errors", async () => {

@@ -1,4 +1,5 @@
 import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/lib/env.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
@@ -27,7 +28,9 @@ it("a warm sandbox is closed if the engine says nothing of its image", async () 
     ...({ mode: "workspace-write", allowsNetwork: false, images: null, pool } as const),
   };
   const { signal } = new AbortController();
-  await expect(openFree({}, { places, signal })).rejects.toMatchObject({ code: "engine.failed" });
+  await expect(openFree({}, { places, directory: tmpdir(), signal })).rejects.toMatchObject({
+    code: "engine.failed",
+  });
   await pool.close();
   expect(await ownContainers()).toEqual([]);
 });

@@ -81,6 +81,17 @@ describe("runProgram", () => {
     expect((await run(["--help"])).stdout).toBe(stdout);
   });
 
+  it("has the commands of brig in the help under headings, and none that is for brig itself", async () => {
+    const context = testContext();
+    await runProgram(["--help"], { context, commands });
+    const { stdout } = context.written();
+    const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
+    expect(headings.length).toBeGreaterThanOrEqual(5);
+    const shown = commands.filter(({ name }) => new RegExp(`^ {2}${name}\\b`, "m").test(stdout));
+    expect(commands.filter((entry) => !shown.includes(entry)).map(({ name }) => name)).toEqual(["owner"]);
+    expect(shown.filter(({ group }) => group === undefined)).toEqual([]);
+  });
+
   it.each([
     ["TERM is dumb", { TERM: "dumb" }],
     ["CI is set", { TERM: "xterm", CI: "1" }],

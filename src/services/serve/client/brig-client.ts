@@ -10,9 +10,11 @@ import {
   sandboxSchema,
   taskListSchema,
 } from "../wire/schemas.js";
-import type { RemoteCallOptions, RemoteSandbox } from "./client-types.js";
+import { snapshotListSchema } from "../wire/workspace-schemas.js";
+import type { RemoteCallOptions, RemoteSandbox, RemoteSnapshot } from "./client-types.js";
 import { HttpCalls } from "./http-calls.js";
 import { remoteSandbox } from "./remote-sandbox.js";
+import { remoteSnapshot } from "./remote-workspace.js";
 
 /** How long one request waits for the end of an episode; the next one follows at once. */
 const POLL_MS = 30_000;
@@ -52,12 +54,16 @@ export class BrigClient {
     return (await this.#calls.json("listTasks", taskListSchema, { signal })).tasks;
   }
 
-  /** Starts a sandbox. Delete it, or use `await using`; the service removes it when nobody uses it. */
+  /**
+   * Starts a sandbox. Delete it, or use `await using`; the service removes it when nobody uses it. A second call with the same
+   * `idempotencyKey` and the same options gives the same sandbox while that is there. Error: `usage.invalid` for the key with other options.
+   */
   async createSandbox(
     options: RemoteSandboxOptions = {},
-    { signal }: RemoteCallOptions = {},
+    { idempotencyKey, signal }: RemoteCallOptions & { idempotencyKey?: string | undefined } = {},
   ): Promise<RemoteSandbox> {
-    const record = await this.#calls.json("createSandbox", sandboxSchema, { body: options, signal });
+    const headers = { "idempotency-key": idempotencyKey };
+    const record = await this.#calls.json("createSandbox", sandboxSchema, { headers, body: options, signal });
     return remoteSandbox(this.#calls, record);
   }
 
@@ -66,10 +72,28 @@ export class BrigClient {
     return remoteSandbox(this.#calls, await this.#calls.json("getSandbox", sandboxSchema, { id, signal }));
   }
 
-  /** All sandboxes of this client. */
-  async listSandboxes({ signal }: RemoteCallOptions = {}): Promise<RemoteSandbox[]> {
-    const { sandboxes } = await this.#calls.json("listSandboxes", sandboxListSchema, { signal });
+  /** All sandboxes of this client, or those that have all of these labels. */
+  async listSandboxes({
+    labels = {},
+    signal,
+  }: RemoteCallOptions & { labels?: Readonly<Record<string, string>> | undefined } = {}): Promise<
+    RemoteSandbox[]
+  > {
+    const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+    const request = { query: { label }, signal };
+    const { sandboxes } = await this.#calls.json("listSandboxes", sandboxListSchema, request);
     return sandboxes.map((record) => remoteSandbox(this.#calls, record));
+  }
+
+  /** All snapshots of this client, for `createSandbox({ snapshot: id })`. */
+  async listSnapshots({ signal }: RemoteCallOptions = {}): Promise<RemoteSnapshot[]> {
+    const { snapshots } = await this.#calls.json("listSnapshots", snapshotListSchema, { signal });
+    return snapshots.map((record) => remoteSnapshot(this.#calls, record));
+  }
+
+  /** Removes a snapshot of this client. Error: `snapshot.unknown`. */
+  async deleteSnapshot(id: string, { signal }: RemoteCallOptions = {}): Promise<void> {
+    await this.#calls.bytes("deleteSnapshot", { id, signal });
   }
 
   /** Begins an episode, which goes on without the client. */

@@ -1,10 +1,15 @@
 import type { AttemptResult } from "../../../batch/index.js";
 import type {
   CommandOptions,
+  DiffOptions,
   DirectoryEntry,
   PortableFiles,
+  PortableProcess,
   PortableSandbox,
+  PortableSpawnOptions,
+  WorkspaceDiff,
 } from "../../../sandbox/index.js";
+import type { RemoteProcessRecord } from "../wire/process-schemas.js";
 import type { RemoteExit, RemoteSandboxRecord } from "../wire/schemas.js";
 
 /** An option of every request: aborting it ends what the request has started. */
@@ -32,6 +37,33 @@ export interface RemoteFiles extends PortableFiles {
   list(path: string, options?: RemoteCallOptions): Promise<{ entries: DirectoryEntry[]; truncated: boolean }>;
 }
 
+/**
+ * A process of a sandbox of a service, which runs on if its client goes. It never waits for its output to be read: the service keeps
+ * the latest 16 MiB. One whose sandbox ends counts as killed. Errors of `exit`: `serve.unknown` if the sandbox was removed some time ago,
+ * `serve.unreachable`.
+ */
+export interface RemoteProcess extends PortableProcess {
+  readonly id: string;
+  /** How many bytes of its output have been read. Whoever goes on with it passes this as `after`. */
+  readonly readBytes: number;
+  /** How many bytes of these are missing, because they were read too late. */
+  readonly lostBytes: number;
+  /** Stops reading, which ends the streams. The process runs on, and `exit` rejects with `aborted`. */
+  detach(): void;
+}
+
+/** A stored workspace of a client of a service, for `createSandbox({ snapshot: id })`. */
+export interface RemoteSnapshot {
+  readonly id: string;
+  readonly name: string;
+  /** Error: `snapshot.unknown` if it is removed already. */
+  remove(options?: RemoteCallOptions): Promise<void>;
+}
+
+/** What to tell of the changes in a workspace. Options that `Sandbox.diff` has as well mean the same. */
+export type RemoteDiffOptions = RemoteCallOptions &
+  Pick<DiffOptions, "patches" | "maxFileBytes" | "maxPatchBytes">;
+
 /** A sandbox of a service. Of a command's output it keeps 1 MiB each unless `maxOutputBytes` says otherwise, which may be 8 MiB. */
 export interface RemoteSandbox extends PortableSandbox {
   /** As the service described it when it was created or asked for. */
@@ -39,6 +71,38 @@ export interface RemoteSandbox extends PortableSandbox {
   readonly files: RemoteFiles;
   /** Runs a program and passes its output on as it comes, however much it is. An abort ends the command. */
   stream(argv: readonly string[], options?: RemoteStreamOptions): Promise<RemoteExit>;
+  /** Starts a program that runs on by itself. An abort of the signal ends it, the end of the client does not. */
+  spawn(argv: readonly string[], options?: PortableSpawnOptions): Promise<RemoteProcess>;
+  /** The processes that were started with `spawn`, by any client with the same token, and the latest of those that have ended. */
+  processes(options?: RemoteCallOptions): Promise<RemoteProcessRecord[]>;
+  /**
+   * One of these processes, with its output from `after` on; default: all that is kept. What its terminal prints comes on `stdout`.
+   * Error: `serve.unknown`.
+   */
+  process(id: string, options?: RemoteCallOptions & { after?: number | undefined }): Promise<RemoteProcess>;
+  /**
+   * Lets it expire so long from now, later or earlier than before, but never after the service's longest life. Gives the record
+   * as it is now. Error: `sandbox.gone`.
+   */
+  extend(lifeMs: number, options?: RemoteCallOptions): Promise<RemoteSandboxRecord>;
+  /**
+   * Replaces the hosts that it may reach: `none` or `allowlist:HOST,…`. Gives the record as it is now. Errors: `policy.invalid` if the service
+   * gives no network; `usage.invalid`; `policy.not-enforced` if its network cannot change.
+   */
+  setNetwork(
+    network: "none" | `allowlist:${string}`,
+    options?: RemoteCallOptions,
+  ): Promise<RemoteSandboxRecord>;
+  /**
+   * Starts another sandbox like it on a copy of its workspace, without its processes; with `count` so many, all or none. Error:
+   * `usage.invalid` for a sandbox without a workspace.
+   */
+  fork(options: RemoteCallOptions & { count: number }): Promise<RemoteSandbox[]>;
+  fork(options?: RemoteCallOptions): Promise<RemoteSandbox>;
+  /** Stores the files of the workspace, until they are removed. Error: `usage.invalid` for a sandbox without a workspace. */
+  snapshot(options?: RemoteCallOptions & { name?: string | undefined }): Promise<RemoteSnapshot>;
+  /** What is in the workspace that was empty at first. Error: `usage.invalid` for a sandbox without a workspace. */
+  diff(options?: RemoteDiffOptions): Promise<WorkspaceDiff>;
   /**
    * Ends everything in the sandbox of a task, and grades in a fresh container what is left. Called again, it gives the
    * same. Error: `usage.invalid` for a sandbox of no task.

@@ -10,7 +10,10 @@ import { takePieces } from "../wire/take-pieces.js";
 /** One request of the client. */
 export interface ClientRequest {
   id?: string | undefined;
-  query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  process?: string | undefined;
+  /** A list is a parameter that is repeated. */
+  query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>> | undefined;
+  headers?: Readonly<Record<string, string | undefined>> | undefined;
   /** Bytes as they are, anything else as JSON. */
   body?: unknown;
   signal?: AbortSignal | undefined;
@@ -25,12 +28,14 @@ const MAX_ERROR_BYTES = 1024 * 1024;
 export class HttpCalls {
   readonly #url: URL;
   readonly #token: string;
+  readonly #socketPath: string | undefined;
   readonly #agent: Agent | TlsAgent;
 
   /** Error: `usage.invalid` for an address that is not one of HTTP. */
-  constructor({ url, token }: { url: string; token: string }) {
+  constructor({ url, token, socketPath }: { url: string; token: string; socketPath?: string | undefined }) {
     this.#url = parsedUrl(url);
     this.#token = token;
+    this.#socketPath = socketPath;
     this.#agent =
       this.#url.protocol === "https:" ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
   }
@@ -90,14 +95,23 @@ export class HttpCalls {
     }
   }
 
-  #send(name: RouteName, { id = "", query = {}, body, signal }: ClientRequest): Promise<IncomingMessage> {
+  #send(
+    name: RouteName,
+    { query = {}, headers: own = {}, body, signal, ...parts }: ClientRequest,
+  ): Promise<IncomingMessage> {
     const { method, path } = routes[name];
     const url = new URL(this.#url);
-    url.pathname += path.slice(1).replace("{id}", encodeURIComponent(id));
+    const { id = "", process = "" } = parts;
+    url.pathname += path
+      .slice(1)
+      .replace("{id}", encodeURIComponent(id))
+      .replace("{process}", encodeURIComponent(process));
     for (const [key, value] of Object.entries(query))
-      if (value !== undefined) url.searchParams.set(key, `${value}`);
+      for (const one of Array.isArray(value) ? value : [value])
+        if (one !== undefined) url.searchParams.append(key, `${one}`);
     const bytes = body === undefined ? null : bytesOf(body);
     const headers = {
+      ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)),
       authorization: `Bearer ${this.#token}`,
       ...(bytes !== null && {
         "content-type": body instanceof Uint8Array ? "application/octet-stream" : "application/json",
@@ -106,7 +120,7 @@ export class HttpCalls {
     };
     const open = url.protocol === "https:" ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
-      const sent = open(url, { method, agent: this.#agent, headers, signal });
+      const sent = open(url, { method, agent: this.#agent, headers, signal, socketPath: this.#socketPath });
       sent.once("response", resolve);
       sent.on("error", reject);
       sent.end(bytes);

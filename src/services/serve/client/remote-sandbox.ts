@@ -2,6 +2,7 @@ import { attemptResultSchema } from "../../../batch/index.js";
 import { BrigError, type ErrorCode, isBrigError } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import type { CommandOptions } from "../../../sandbox/index.js";
+import { processListSchema } from "../wire/process-schemas.js";
 import {
   type ExecLine,
   entryListSchema,
@@ -9,9 +10,13 @@ import {
   execResultSchema,
   type RemoteExit,
   type RemoteSandboxRecord,
+  sandboxSchema,
 } from "../wire/schemas.js";
 import type { RemoteCallOptions, RemoteFiles, RemoteSandbox, RemoteStreamOptions } from "./client-types.js";
 import { type ClientRequest, type HttpCalls, notUnderstood } from "./http-calls.js";
+import { attachedProcess, spawnedProcess } from "./remote-process.js";
+import { remoteWorkspace } from "./remote-workspace.js";
+import { sentVariables } from "./sent-variables.js";
 
 /** A sandbox of the service that these calls go to. */
 export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): RemoteSandbox {
@@ -32,6 +37,15 @@ export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): Re
       const request = { id, body: commandBody(argv, options), signal: options.signal };
       return await streamCommand(calls, request, options);
     },
+    spawn: async (argv, options = {}) => await spawnedProcess({ calls, sandbox: id }, argv, options),
+    processes: async ({ signal } = {}) =>
+      (await calls.json("listProcesses", processListSchema, { id, signal })).processes,
+    process: async (name, options = {}) => await attachedProcess({ calls, sandbox: id }, name, options),
+    extend: async (lifeMs, { signal } = {}) =>
+      await calls.json("extendSandbox", sandboxSchema, { id, body: { lifeMs }, signal }),
+    setNetwork: async (network, { signal } = {}) =>
+      await calls.json("setNetwork", sandboxSchema, { id, body: { network }, signal }),
+    ...remoteWorkspace(calls, id, (fork) => remoteSandbox(calls, fork)),
     grade: async ({ signal } = {}) => await calls.json("gradeSandbox", attemptResultSchema, { id, signal }),
     delete: remove,
     close,
@@ -58,13 +72,12 @@ function execIn(calls: HttpCalls, id: string): RemoteSandbox["exec"] {
 }
 
 function commandBody(argv: readonly string[], options: CommandOptions): object {
-  const { cwd, env, timeoutMs, stdin, endsTree } = options;
+  const { cwd, timeoutMs, stdin, endsTree } = options;
   const isText = stdin === undefined || typeof stdin === "string";
   return {
     argv,
     cwd,
-    // JSON has no undefined, which removes a variable as null does.
-    env: env && Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? null])),
+    env: sentVariables(options.env),
     timeoutMs,
     endsTree,
     stdin: isText ? stdin : Buffer.from(stdin).toString("base64"),

@@ -55,6 +55,15 @@ export function notAllowed(methods: readonly string[]): Refusal {
   });
 }
 
+export function upgradeRequired(): Refusal {
+  return new Refusal("this path takes only WebSockets", {
+    status: 426,
+    code: "usage.invalid",
+    hint,
+    headers: { connection: "upgrade", upgrade: "websocket" },
+  });
+}
+
 /** What is not here is 500: it is a fault of the service or of its engine. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "exec.bad-cwd": 400,
@@ -65,7 +74,9 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "file.not-permitted": 403,
   "file.not-found": 404,
   "image.missing": 404,
+  "sandbox.unknown": 404,
   "serve.unknown": 404,
+  "snapshot.unknown": 404,
   "file.exists": 409,
   "file.is-directory": 409,
   "file.not-directory": 409,

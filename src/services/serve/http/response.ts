@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendWhole } from "../../../lib/http/web-server.js";
-import type { BodyOf, QueryOf, RouteName } from "../wire/routes.js";
+import type { BodyOf, HeadersOf, QueryOf, RouteName } from "../wire/routes.js";
+import type { ClientSocket } from "./client-socket.js";
 import type { MemoryShare } from "./memory-budget.js";
-import { type RefusedAnswer, refusedAnswer } from "./refusal.js";
+import { type RefusedAnswer, refusedAnswer, upgradeRequired } from "./refusal.js";
 
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 const bytesHeaders = { "content-type": "application/octet-stream", "cache-control": "no-store" };
@@ -32,8 +33,14 @@ export function responseOf(status: number, answer: Answer, outgoing: ServerRespo
       };
     case "bytes":
       return { response: wholeResponse({ status, headers: bytesHeaders, bytes: answer.bytes }, outgoing) };
+    case "text": {
+      const headers = { "content-type": answer.type, "cache-control": "no-store" };
+      return { response: wholeResponse({ status, headers, bytes: Buffer.from(answer.text) }, outgoing) };
+    }
     case "lines":
       return linesResponse(status, answer.run);
+    case "socket":
+      throw upgradeRequired();
     default:
       return answer satisfies never;
   }
@@ -132,7 +139,10 @@ export interface Call<Name extends RouteName> {
   client: string;
   /** The part of the path in place of `{id}`; empty for a path without one. */
   id: string;
+  /** The part of the path in place of `{process}`; empty for a path without one. */
+  process: string;
   query: QueryOf<Name>;
+  headers: HeadersOf<Name>;
   body: BodyOf<Name>;
   /** Aborted when the client disconnects before it has the whole answer, and when the service is ended at once. */
   signal: AbortSignal;
@@ -140,11 +150,16 @@ export interface Call<Name extends RouteName> {
   memory: MemoryShare;
 }
 
-/** What is sent: JSON, bytes, or one JSON value per line as they are given to `send`. */
+/**
+ * What is sent: JSON, bytes, a text of some type, or one JSON value per line as they are given to `send`. With a socket the connection becomes a WebSocket,
+ * which is closed when `serve` is done.
+ */
 export type Answer =
   | { kind: "json"; value: unknown }
   | { kind: "bytes"; bytes: Uint8Array }
+  | { kind: "text"; type: string; text: string }
   | { kind: "lines"; run: (send: (line: object) => Promise<void>) => Promise<void> }
+  | { kind: "socket"; serve: (socket: ClientSocket) => Promise<void> }
   | { kind: "nothing" };
 
 /** How each request is answered. */

@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
+import type { Duplex } from "node:stream";
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
@@ -30,12 +31,13 @@ import {
   responseOf,
   type SentAnswer,
 } from "./response.js";
+import { Upgrades } from "./upgrades.js";
 
 export interface HttpService {
   /** 0: any free port. */
   port: number;
   clients: readonly ServedClient[];
-  calls: Calls;
+  calls: Partial<Calls>;
   /** For what is kept of all requests. */
   memory: MemoryBudget;
   /** Once it is aborted, nothing new begins, and the service ends when all calls are answered. */
@@ -52,34 +54,51 @@ export interface HttpService {
    */
   settled?: (() => Promise<void>) | undefined;
   limits?: Partial<WebServerLimits> | undefined;
+  /** In place of a port and tokens: a socket that only one user of this machine can open. */
+  door?: LocalDoor | undefined;
 }
 
-const defaultLimits: WebServerLimits = {
+interface LocalDoor {
+  /** What everybody is called who comes through it. */
+  client: string;
+  /** Resolves to what `onListening` is told. */
+  listen(server: Server): Promise<string>;
+  /** Adds what only comes through this door. */
+  extend(app: Hono<Served>): void;
+  /** The same for connections that become something else than a WebSocket. False for one that it does not know. */
+  takeUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+}
+
+const defaultLimits = {
   maxConnections: 1024,
   headMs: 10_000,
   requestMs: 120_000,
   unreadMs: 60_000,
   // Longer than the clients of most languages keep a connection, so that they close it first.
   keepAliveMs: 75_000,
-};
+} satisfies WebServerLimits;
 
-/** In place of `{id}`; no id that is ever given out is another. */
-const ID = ":id{[A-Za-z0-9_-]{1,64}}";
+/** In place of `{id}` and `{process}`; no id that is ever given out is another. */
+const ID = ":$1{[A-Za-z0-9_-]{1,64}}";
 
 /** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
 export async function serveHttp(service: HttpService): Promise<void> {
-  const { port, drain, signal, onListening, settled } = service;
+  const { port, drain, signal, onListening, settled, door } = service;
+  const limits = { ...defaultLimits, ...service.limits };
   const answering = new Answering(service);
-  const server = openWebServer(answering.app(), { ...defaultLimits, ...service.limits });
+  const server = openWebServer(answering.app(), limits);
+  const upgrades = answering.upgrades(server, limits.unreadMs ?? defaultLimits.unreadMs);
   using either = new AnySignal([drain, signal]);
   try {
-    onListening(`http://${await listenOnLoopback(server, port)}`);
+    onListening(
+      door === undefined ? `http://${await listenOnLoopback(server, port)}` : await door.listen(server),
+    );
     if (!either.signal.aborted) await once(either.signal, "abort");
     await unlessAborted(signal, settled?.());
     await answering.idle();
     signal.throwIfAborted();
   } finally {
-    await endOf(server);
+    await Promise.all([upgrades.close(), endOf(server)]);
   }
 }
 
@@ -106,11 +125,12 @@ class Answering {
       await next();
     });
     for (const [path, methods] of routesByPath())
-      app.all(path.replace("{id}", ID), async (context) => {
+      app.all(path.replaceAll(/\{(\w+)\}/g, ID), async (context) => {
         const name = methods.get(context.req.method);
         if (name === undefined) throw notAllowed([...methods.keys()]);
         return await this.#serve(name, context);
       });
+    this.#service.door?.extend(app);
     app.notFound(() => {
       throw notFound();
     });
@@ -121,6 +141,24 @@ class Answering {
       return refusalResponse(answer, env.incoming);
     });
     return app;
+  }
+
+  /** Upgraded connections are no calls: the service ends without waiting for them. */
+  upgrades(server: Server, unreadMs: number): Upgrades {
+    const { memory, signal: over, clients, calls, onFault, door } = this.#service;
+    return new Upgrades(server, {
+      ...{ unreadMs, onFault, check: refuseOtherSites, share: () => memory.share() },
+      takeOther: door?.takeUpgrade,
+      answer: async ({ name, incoming, parts, query, memory, signal }) => {
+        const client = door?.client ?? clientOf(incoming, clients);
+        if (over.aborted) throw ending();
+        const call = { client, ...parts, query: queryOf(query, routes[name]), memory, signal };
+        // The table of routes says that the query is what this call takes.
+        const answer = calls[name] as ((call: unknown) => Promise<Answer>) | undefined;
+        if (answer === undefined) throw notFound();
+        return await answer(call);
+      },
+    });
   }
 
   /** Resolves when no request is being answered. */
@@ -141,7 +179,7 @@ class Answering {
         this.#running.delete(ended);
       },
     );
-    this.#running.add(ended);
+    if (!isCut(routes[name])) this.#running.add(ended);
     return (await answered).response;
   }
 
@@ -151,13 +189,17 @@ class Answering {
     { signal, memory }: Pick<Call<RouteName>, "signal" | "memory">,
   ): Promise<SentAnswer> {
     const route: Route = routes[name];
-    const client = route.isOpen === true ? "" : clientOf(incoming, this.#service.clients);
+    const { clients, door } = this.#service;
+    const client = route.isOpen === true ? "" : (door?.client ?? clientOf(incoming, clients));
     this.#refuseWhileDraining(route);
     const query = queryOf(req.queries(), route);
+    const headers = route.headers && parsedAs(route.headers, incoming.headers, "a header");
     const body = await readBody(incoming, route.body, memory);
-    // The table of routes says that query and body are what this call takes.
-    const call = { client, id: req.param("id") ?? "", query, body, signal, memory } as Call<RouteName>;
-    const answer = this.#service.calls[name] as (call: Call<RouteName>) => Promise<Answer>;
+    // The table of routes says that query, headers and body are what this call takes.
+    const parts = { id: req.param("id") ?? "", process: req.param("process") ?? "" };
+    const call = { client, ...parts, query, headers, body, signal, memory } as Call<RouteName>;
+    const answer = this.#service.calls[name] as ((call: Call<RouteName>) => Promise<Answer>) | undefined;
+    if (answer === undefined) throw notFound();
     return responseOf(route.answer.status, await answer(call), outgoing);
   }
 
@@ -165,6 +207,11 @@ class Answering {
     const { drain, signal } = this.#service;
     if (begins === true && (drain.aborted || signal.aborted)) throw ending();
   }
+}
+
+/** Whether the service ends without waiting for its answer. */
+function isCut({ waitsForProcess }: Route): boolean {
+  return waitsForProcess === true;
 }
 
 /** The methods of each path, and what they are called. */

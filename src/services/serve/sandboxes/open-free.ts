@@ -1,6 +1,6 @@
 import type { RecordedPlace, TaskImages } from "../../../batch/index.js";
 import { imageUser } from "../../../batch/index.js";
-import { BrigError } from "../../../errors.js";
+import { invalidUsage } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
 import type {
   Engine,
@@ -17,9 +17,12 @@ import {
   missingImage,
   resolveSettings,
   settingsOf,
+  startFromSnapshot,
   startSandbox,
 } from "../../../sandbox/index.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
+import { EmptyDirectory } from "../workspaces/empty-directory.js";
+import { closedNetwork, requireNetwork, shownNetwork } from "./replace-network.js";
 import type { OpenedPlace } from "./served-sandbox.js";
 
 /** What the sandboxes of the service have in common, and what a client gets that says nothing. */
@@ -40,44 +43,60 @@ export interface FreePlaces {
   pool: SandboxPool | null;
 }
 
+interface OpenFree {
+  places: FreePlaces;
+  /** For the empty directories below workspaces. */
+  directory: string;
+  signal: AbortSignal;
+}
+
 /** Opens a sandbox that is no task's. Errors: those of `Sandbox.create`; `policy.invalid` for a network. */
 export async function openFree(
   request: RemoteSandboxOptions,
-  { places, signal }: { places: FreePlaces; signal: AbortSignal },
+  { places, directory, signal }: OpenFree,
 ): Promise<OpenedPlace> {
   const { image: imageName = places.image, mode = places.mode, network = "none" } = request;
-  if (network === "full" && !places.allowsNetwork)
-    throw new BrigError("this service gives sandboxes no network", {
-      code: "policy.invalid",
-      hint: "its operator can allow it with brig serve --allow-network",
-    });
+  if (network !== "none") requireNetwork(network, places);
   const { engine, pool } = places;
   const isUsual =
     imageName === places.image &&
     mode === places.mode &&
     network === "none" &&
     request.user === undefined &&
-    request.limits === undefined;
+    request.limits === undefined &&
+    !hasWorkspace(request);
   if (isUsual && pool !== null) {
     const { sandbox, image } = await takeWarm(pool, imageName, { engine, signal });
     return await placeIn(sandbox, { request, image, imageName, mode, signal });
   }
   const image = await imageOf(imageName, { places, signal });
+  const workspace = hasWorkspace(request) ? await EmptyDirectory.make(directory) : null;
+  await using _held = workspace?.hold();
   const settings = await resolveSettings({
     mode,
-    network,
+    network: network === "none" ? closedNetwork(mode, places) : network,
     image: imageName,
     runtime: places.runtime,
     limits: { ...places.limits, ...request.limits },
     env: places.env,
-    workspace: null,
-    workspaceKind: "none",
+    workspace: workspace?.path ?? null,
+    workspaceKind: workspace === null ? "none" : "overlay",
     environment: places.environment,
   });
   const place = { engine, brigHome: places.environment.brigHome };
   const policy = await policyOf(settings.policy, { user: request.user, image, place });
-  const sandbox = await startSandbox({ ...settings, policy }, { engine, signal });
-  return await placeIn(sandbox, { request, image, imageName, mode, signal });
+  const workspacePath = workspace === null ? undefined : startDirectory(request, image);
+  const complete = { ...settings, policy, workspacePath };
+  const start = { engine, signal };
+  const sandbox =
+    request.snapshot === undefined
+      ? await startSandbox(complete, start)
+      : await startFromSnapshot(async () => complete, {
+          id: request.snapshot,
+          brigHome: places.environment.brigHome,
+          start,
+        });
+  return await placeIn(sandbox, { request, image, imageName, mode, workspace, signal });
 }
 
 /**
@@ -105,13 +124,13 @@ interface PlaceOptions {
   image: ImageSummary | null;
   imageName: string;
   mode: SandboxMode;
+  /** What is below its workspace. Default: it has none. */
+  workspace?: EmptyDirectory | null;
   signal: AbortSignal;
 }
 
-async function placeIn(
-  sandbox: Sandbox,
-  { request, image, imageName, mode, signal }: PlaceOptions,
-): Promise<OpenedPlace> {
+async function placeIn(sandbox: Sandbox, options: PlaceOptions): Promise<OpenedPlace> {
+  const { request, image, imageName, mode, workspace, signal } = options;
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
     if (settingsOf(sandbox).policy.policy.rootfs === "rw")
@@ -120,10 +139,12 @@ async function placeIn(
     await sandbox[Symbol.asyncDispose]();
     throw error;
   }
+  const held = workspace?.hold();
   return {
     sandbox,
     image: imageName,
     mode,
+    network: shownNetwork(settingsOf(sandbox).policy.policy.network),
     task: null,
     instruction: null,
     workingDirectory: startDirectory(request, image),
@@ -132,12 +153,36 @@ async function placeIn(
       // Only once the sandbox knows that it is being closed, so that the listener may ask for that too.
       disposeFirst(sandbox, { [Symbol.asyncDispose]: async () => queueMicrotask(listener) });
     },
-    close: async () => void (await sandbox.close()),
+    ...(held !== undefined && {
+      async fork(signal: AbortSignal) {
+        // This sandbox may be removed before its fork is there.
+        await using _held = workspace?.hold();
+        return await placeIn(await sandbox.fork({ signal }), { ...options, signal });
+      },
+    }),
+    async close() {
+      await sandbox.close();
+      await held?.[Symbol.asyncDispose]();
+    },
   };
 }
 
-function startDirectory({ workingDirectory }: RemoteSandboxOptions, image: ImageSummary | null): string {
+function startDirectory(request: RemoteSandboxOptions, image: ImageSummary | null): string {
+  const { workingDirectory } = request;
+  // A workspace at the image's own directory would hide what the image has there.
+  if (hasWorkspace(request)) return withoutLastSlash(workingDirectory ?? "/workspace");
   return workingDirectory ?? (image?.workingDir || "/");
+}
+
+function withoutLastSlash(path: string): string {
+  return path === "/" ? path : path.replace(/\/$/, "");
+}
+
+/** Error: `usage.invalid` for a snapshot without a workspace. */
+export function hasWorkspace({ workspaceKind, snapshot }: RemoteSandboxOptions): boolean {
+  if (snapshot === undefined) return workspaceKind === "overlay";
+  if (workspaceKind !== "none") return true;
+  throw invalidUsage("a snapshot is of a workspace, and workspaceKind is none", "leave workspaceKind out");
 }
 
 async function imageOf(

@@ -62,15 +62,19 @@ export function execStreamed(
   return {
     kind: "lines",
     async run(send) {
-      const output = (type: "stdout" | "stderr") => async (chunk: Uint8Array) =>
-        await send({ type, data: Buffer.from(chunk).toString("base64") } satisfies ExecLine);
+      const passed =
+        (type: "stdout" | "stderr", { onOutput }: InUse) =>
+        async (chunk: Uint8Array) => {
+          onOutput?.(type, chunk);
+          await send({ type, data: Buffer.from(chunk).toString("base64") } satisfies ExecLine);
+        };
       try {
         await use(async (inUse) => {
           const ended = await inUse.sandbox.exec(request.argv, {
             ...execOptions(request, inUse),
             maxOutputBytes: 0,
-            onStdout: output("stdout"),
-            onStderr: output("stderr"),
+            onStdout: passed("stdout", inUse),
+            onStderr: passed("stderr", inUse),
           });
           await send(exitLine(ended));
         });
@@ -95,7 +99,7 @@ function exitLine(ended: ExecResult): ExecLine {
   };
 }
 
-function execOptions(request: Command, { cwd, env, signal }: InUse): ExecOptions {
+function execOptions(request: Command, { cwd, env, signal, onOutput }: InUse): ExecOptions {
   const { timeoutMs, stdin, stdinEncoding, endsTree } = request;
   const own = Object.entries(request.env ?? {}).map(([name, value]) => [name, value ?? undefined]);
   return {
@@ -105,6 +109,8 @@ function execOptions(request: Command, { cwd, env, signal }: InUse): ExecOptions
     stdin: stdin === undefined ? undefined : Buffer.from(stdin, stdinEncoding ?? "utf8"),
     endsTree,
     signal,
+    onStdout: (chunk) => onOutput?.("stdout", chunk),
+    onStderr: (chunk) => onOutput?.("stderr", chunk),
   };
 }
 

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { BrigError } from "../../../errors.js";
 import type { RemoteSandboxOptions, RemoteSandboxRecord } from "../wire/schemas.js";
+import { hasLabels } from "../wire/setting-schemas.js";
 import type { Capacity } from "./capacity.js";
-import { type OpenedPlace, ServedSandbox } from "./served-sandbox.js";
+import { type OpenedPlace, ServedSandbox, type ServedSandboxOptions } from "./served-sandbox.js";
 
 export interface SandboxSetOptions {
   capacity: Capacity;
@@ -19,6 +20,7 @@ export interface SandboxSetOptions {
 export class SandboxSet {
   readonly #options: SandboxSetOptions;
   readonly #sandboxes = new Map<string, ServedSandbox>();
+  #addedCount = 0;
 
   constructor(options: SandboxSetOptions) {
     this.#options = options;
@@ -38,23 +40,60 @@ export class SandboxSet {
         await opened.close();
         signal.throwIfAborted();
       }
-      const id = newId();
-      const sandbox = new ServedSandbox({
-        id,
+      const sandbox = this.add({
+        id: newId(),
         client,
         opened,
         env: request.env ?? {},
+        labels: request.labels ?? {},
         idleMs: Math.min(request.idleMs ?? idleMs, idleMs),
         maxLifeMs: Math.min(request.maxLifeMs ?? maxLifeMs, maxLifeMs),
         seat,
-        onExpired: () => void this.#remove(sandbox).catch(this.#options.onWarning),
       });
-      this.#sandboxes.set(id, sandbox);
       return sandbox.record;
     } catch (error) {
       seat[Symbol.dispose]();
       throw error;
     }
+  }
+
+  /**
+   * Opens copies of a sandbox with a workspace, each in a place of the client's: all of them, or none is left. Errors: `serve.unknown`;
+   * `usage.invalid` without a workspace; a refusal with 429; those of a start; the signal's reason.
+   */
+  async fork(
+    client: string,
+    { id, count, signal }: { id: string; count: number; signal: AbortSignal },
+  ): Promise<RemoteSandboxRecord[]> {
+    const fork = this.get(client, id).forking();
+    const seats: Disposable[] = [];
+    const forks: (Awaited<ReturnType<typeof fork>> & { seat: Disposable })[] = [];
+    try {
+      while (seats.length < count)
+        seats.push(await this.#options.capacity.take(client, { waitMs: 0, signal }));
+      const forking = seats.map(async (seat) => void forks.push({ ...(await fork(signal)), seat }));
+      // All have to be there, or to have failed, before those that are there can be removed.
+      await Promise.allSettled(forking);
+      await Promise.all(forking);
+      signal.throwIfAborted();
+      return forks.map((options) => this.add({ ...options, id: newId() }).record);
+    } catch (error) {
+      await Promise.all(forks.map(({ opened }) => opened.close().catch(this.#options.onWarning)));
+      for (const seat of seats) seat[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Serves a sandbox that is open, until it is removed or expires. */
+  add(options: Omit<ServedSandboxOptions, "onExpired" | "longestLifeMs">): ServedSandbox {
+    this.#addedCount++;
+    const sandbox = new ServedSandbox({
+      ...options,
+      longestLifeMs: this.#options.maxLifeMs,
+      onExpired: () => void this.#remove(sandbox).catch(this.#options.onWarning),
+    });
+    this.#sandboxes.set(options.id, sandbox);
+    return sandbox;
   }
 
   /** Error: `serve.unknown`, also for the sandbox of another client. */
@@ -67,8 +106,25 @@ export class SandboxSet {
     });
   }
 
-  of(client: string): RemoteSandboxRecord[] {
-    return [...this.#sandboxes.values()].filter((one) => one.client === client).map(({ record }) => record);
+  of(
+    client: string,
+    { labels = [] }: { labels?: readonly string[] | undefined } = {},
+  ): RemoteSandboxRecord[] {
+    return [...this.#sandboxes.values()]
+      .filter((one) => one.client === client && hasLabels(one.labels, labels))
+      .map(({ record }) => record);
+  }
+
+  /** How many there have been, and how many of them still run. */
+  get counts(): { added: number; open: number } {
+    const open = [...this.#sandboxes.values()].filter(({ hasEnded }) => !hasEnded).length;
+    return { added: this.#addedCount, open };
+  }
+
+  /** The record of a sandbox of the client that still runs. */
+  find(client: string, id: string): RemoteSandboxRecord | null {
+    const sandbox = this.#sandboxes.get(id);
+    return sandbox?.client === client && !sandbox.hasEnded ? sandbox.record : null;
   }
 
   /** Errors: `serve.unknown`; `engine.failed`, and then it is still there. */

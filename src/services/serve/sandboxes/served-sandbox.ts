@@ -3,7 +3,10 @@ import { BrigError, invalidUsage } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
+import type { OutputStreamName } from "../processes/output-log.js";
+import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
+import { replaceNetwork } from "./replace-network.js";
 
 /** After this time a removal is tried again that the engine did not confirm. */
 const REMOVE_AGAIN_MS = 30_000;
@@ -14,8 +17,13 @@ export interface ServedSandboxOptions {
   opened: OpenedPlace;
   /** For all commands. */
   env: Readonly<Record<string, string>>;
+  /** Default: none. */
+  labels?: Readonly<Record<string, string>> | undefined;
   idleMs: number;
+  /** When it expires, unless its client asks for another time. */
   maxLifeMs: number;
+  /** The longest life that its client can ask for. */
+  longestLifeMs: number;
   /** Its place among those of the service. */
   seat: Disposable;
   /** Called when it is too old or nobody uses it, and again if it could not be removed then. */
@@ -29,46 +37,91 @@ export interface InUse {
   env: Readonly<Record<string, string>>;
   /** Aborted with the call, and when the sandbox ends. */
   signal: AbortSignal;
+  /** Called with all output of commands. Default: nobody is. */
+  onOutput?: OutputListener | undefined;
 }
+
+type OutputListener = (stream: OutputStreamName, data: Uint8Array) => void;
 
 /** One sandbox of one client. */
 export class ServedSandbox {
   readonly id: string;
   readonly client: string;
+  /** Its processes that run on without a call. While one does, the sandbox is not idle. */
+  readonly processes: ProcessTable;
   readonly #options: ServedSandboxOptions;
   readonly #createdAt = new Date();
   readonly #ending = new AbortController();
-  readonly #lifeTimer: NodeJS.Timeout;
+  /** As `Date.now()` counts. */
+  #expiresAt: number;
+  #network: string;
+  #lifeTimer: NodeJS.Timeout | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #callCount = 0;
   #state: RemoteSandboxRecord["state"] = "open";
   #grading: Promise<AttemptResult> | undefined;
   #removing: Promise<void> | undefined;
+  #isRemoved = false;
 
   constructor(options: ServedSandboxOptions) {
     this.#options = options;
     this.id = options.id;
     this.client = options.client;
-    this.#lifeTimer = setTimeout(options.onExpired, Math.min(options.maxLifeMs, LONGEST_TIMER_MS));
-    this.#waitIdle();
+    this.#expiresAt = this.#createdAt.getTime() + options.maxLifeMs;
+    this.#network = options.opened.network;
+    this.#waitLife(options.maxLifeMs);
+    this.#waitIdle(options.idleMs);
+    const { sandbox, workingDirectory: cwd, onOutput, noted } = options.opened;
+    this.processes = new ProcessTable({
+      ...{ sandbox, cwd, env: options.env, signal: this.#ending.signal, onOutput, noted },
+      hold: () => this.hold(),
+    });
     options.opened.onEnding?.(() => void this.#leavePlace());
   }
 
   get record(): RemoteSandboxRecord {
-    const { opened, idleMs, maxLifeMs } = this.#options;
+    const { opened, idleMs } = this.#options;
     const { image, mode, task, instruction, workingDirectory } = opened;
     return {
       id: this.id,
       state: this.#state,
       image,
       mode,
+      network: this.#network,
       task,
       instruction,
       workingDirectory,
+      labels: this.labels,
       createdAt: this.#createdAt.toISOString(),
       idleMs,
-      expiresAt: new Date(this.#createdAt.getTime() + maxLifeMs).toISOString(),
+      expiresAt: new Date(this.#expiresAt).toISOString(),
     };
+  }
+
+  get labels(): Readonly<Record<string, string>> {
+    return this.#options.labels ?? {};
+  }
+
+  /** Whether it takes no more calls because it is not there any more. */
+  get hasEnded(): boolean {
+    return this.#state === "ended" || this.#isRemoved;
+  }
+
+  /** It expires so long from now, later or earlier than before, but never after its longest life. Error: `sandbox.gone`. */
+  extend(lifeMs: number): void {
+    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    using _call = this.hold();
+    const latest = this.#createdAt.getTime() + this.#options.longestLifeMs;
+    this.#expiresAt = Math.min(Date.now() + lifeMs, latest);
+    clearTimeout(this.#lifeTimer);
+    this.#waitLife(Math.max(0, this.#expiresAt - Date.now()));
+  }
+
+  /** Replaces the hosts that it may reach. Errors: `sandbox.gone`; `usage.invalid`; a refusal with 409 if its network cannot change. */
+  setNetwork(network: string): void {
+    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    using _call = this.hold();
+    this.#network = replaceNetwork(this.#options.opened, network);
   }
 
   /** Runs a call in it, during which it is not idle. Errors: `sandbox.gone` once it ends; those of the call. */
@@ -76,9 +129,23 @@ export class ServedSandbox {
     const { opened, env } = this.#options;
     if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
     using either = new AnySignal([signal, this.#ending.signal]);
-    using _call = this.#call();
-    const { sandbox, workingDirectory: cwd } = opened;
-    return await run({ sandbox, cwd, env, signal: either.signal });
+    using _call = this.hold();
+    const { sandbox, workingDirectory: cwd, onOutput } = opened;
+    return await run({ sandbox, cwd, env, signal: either.signal, onOutput });
+  }
+
+  /** How copies of it are opened, for the same client. Error: `usage.invalid` without a workspace. */
+  forking(): (signal: AbortSignal) => Promise<Omit<ServedSandboxOptions, "id" | "seat" | "onExpired">> {
+    const { opened, id: _id, seat: _seat, onExpired: _onExpired, ...others } = this.#options;
+    const { fork } = requireWorkspace(opened);
+    return async (signal) =>
+      await this.use(signal, async (inUse) => ({ ...others, opened: await fork(inUse.signal) }));
+  }
+
+  /** Runs a call about its workspace. Errors: `usage.invalid` without one; those of `use`. */
+  async useWorkspace<T>(signal: AbortSignal, run: (inUse: InUse) => Promise<T>): Promise<T> {
+    requireWorkspace(this.#options.opened);
+    return await this.use(signal, run);
   }
 
   /** Ends what runs in it, and grades what is left, once. Error: `usage.invalid` if it is no task's. */
@@ -87,10 +154,10 @@ export class ServedSandbox {
     const { grade } = opened;
     if (grade === null) throw invalidUsage("only the sandbox of a task can be graded", "create it with task");
     if (this.#removing !== undefined) throw gone("it is being removed");
-    using _call = this.#call();
+    using _call = this.hold();
     this.#grading ??= (async () => {
       // It goes on when the client has gone, and the sandbox is not idle meanwhile.
-      using _grading = this.#call();
+      using _grading = this.hold();
       this.#state = "grading";
       this.#ending.abort(gone("it is graded"));
       try {
@@ -105,6 +172,7 @@ export class ServedSandbox {
 
   /** Ends its calls and removes it. Error: `engine.failed`; it is tried again later, and this may be called again. */
   async remove(): Promise<void> {
+    this.#isRemoved = true;
     this.#ending.abort(gone("it was deleted"));
     clearTimeout(this.#lifeTimer);
     clearTimeout(this.#idleTimer);
@@ -132,21 +200,33 @@ export class ServedSandbox {
     this.#options.seat[Symbol.dispose]();
   }
 
-  #call(): Disposable {
+  /** It is not idle until what this returns is disposed of. */
+  hold(): Disposable {
     this.#callCount++;
     clearTimeout(this.#idleTimer);
     return {
       [Symbol.dispose]: () => {
         this.#callCount--;
-        if (this.#callCount === 0 && this.#removing === undefined) this.#waitIdle();
+        if (this.#callCount === 0 && this.#removing === undefined) this.#waitIdle(this.#options.idleMs);
       },
     };
   }
 
-  #waitIdle(): void {
-    const { idleMs, onExpired } = this.#options;
+  #waitLife(leftMs: number): void {
+    const turnMs = Math.min(leftMs, LONGEST_TIMER_MS);
+    this.#lifeTimer = setTimeout(() => {
+      if (leftMs > turnMs) this.#waitLife(leftMs - turnMs);
+      else this.#options.onExpired();
+    }, turnMs);
+  }
+
+  #waitIdle(leftMs: number): void {
+    const turnMs = Math.min(leftMs, LONGEST_TIMER_MS);
     clearTimeout(this.#idleTimer);
-    this.#idleTimer = setTimeout(onExpired, Math.min(idleMs, LONGEST_TIMER_MS));
+    this.#idleTimer = setTimeout(() => {
+      if (leftMs > turnMs) this.#waitIdle(leftMs - turnMs);
+      else this.#options.onExpired();
+    }, turnMs);
   }
 
   /** Its place stays taken, and no client may ever ask again. The service may end meanwhile. */
@@ -155,6 +235,14 @@ export class ServedSandbox {
     clearTimeout(this.#idleTimer);
     this.#idleTimer = setTimeout(onExpired, Math.min(idleMs, REMOVE_AGAIN_MS)).unref();
   }
+}
+
+function requireWorkspace(opened: OpenedPlace): { fork: NonNullable<OpenedPlace["fork"]> } {
+  if (opened.fork !== undefined) return { fork: opened.fork };
+  throw invalidUsage(
+    "the sandbox has no workspace, which alone can be forked, stored and compared",
+    'create it with workspaceKind: "overlay"',
+  );
 }
 
 function gone(why: string): BrigError {
@@ -171,6 +259,8 @@ export interface OpenedPlace {
   image: string;
   /** Null for the container of a task. */
   mode: string | null;
+  /** In the form of `Sandbox.setNetwork`. */
+  network: string;
   task: string | null;
   instruction: string | null;
   workingDirectory: string;
@@ -178,6 +268,12 @@ export interface OpenedPlace {
   grade: (() => Promise<AttemptResult>) | null;
   /** Calls the listener when the sandbox begins to end, by itself as well. Null where its end is not the end of the container. */
   onEnding: ((listener: () => void) => void) | null;
+  /** Called with the output of all commands. Default: nobody is. */
+  onOutput?: OutputListener | undefined;
+  /** How processes are started with which another owner can go on. Default: none can. */
+  noted?: NotedCommands | undefined;
+  /** Opens a sandbox like it on a copy of its workspace. Default: it has no workspace. */
+  fork?: ((signal: AbortSignal) => Promise<OpenedPlace>) | undefined;
   /** Ends everything. May be called again. */
   close(): Promise<void>;
 }

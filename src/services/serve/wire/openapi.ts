@@ -28,14 +28,23 @@ export function openApiDescription(version: string): Record<string, unknown> {
   };
 }
 
+const descriptions: Readonly<Record<number, string>> = {
+  101: "The connection is a WebSocket from now on.",
+  204: "It is done.",
+};
+
 function operation(name: string, route: Route): Record<string, unknown> {
-  const { summary, isOpen, query, body, answer } = route;
-  const description = answer.status === 204 ? "It is done." : "The answer.";
+  const { summary, isOpen, query, headers, body, answer } = route;
+  const description = descriptions[answer.status] ?? "The answer.";
   return {
     operationId: name,
     summary,
     ...(isOpen && { security: [] }),
-    parameters: [...pathParameters(route.path), ...queryParameters(query)],
+    parameters: [
+      ...pathParameters(route.path),
+      ...parametersOf("query", query),
+      ...parametersOf("header", headers),
+    ],
     ...(body !== undefined && {
       requestBody: {
         required: body !== "bytes" && !body.safeParse({}).success,
@@ -64,13 +73,13 @@ function pathParameters(path: string): object[] {
   }));
 }
 
-function queryParameters(query: z.ZodObject | undefined): object[] {
-  if (query === undefined) return [];
-  return Object.entries(query.shape).map(([name, one]) => {
+function parametersOf(place: "query" | "header", schemas: z.ZodObject | undefined): object[] {
+  if (schemas === undefined) return [];
+  return Object.entries(schemas.shape).map(([name, one]) => {
     const schema = one as z.ZodType;
     return {
       name,
-      in: "query",
+      in: place,
       required: !schema.safeParse(undefined).success,
       schema: jsonSchema(schema, "output"),
     };
@@ -83,6 +92,7 @@ function contentOf(
 ): Record<string, unknown> {
   if (body === "bytes") return { "application/octet-stream": { schema: {} } };
   if (body instanceof z.ZodType) return { "application/json": { schema: jsonSchema(body, io) } };
+  if ("text" in body) return { [body.text]: { schema: { type: "string" } } };
   return {
     "application/x-ndjson": {
       schema: { ...jsonSchema(body.line, io), description: "One line of the answer" },

@@ -1,6 +1,17 @@
 import { z } from "zod";
 import { attemptResultSchema } from "../../../batch/index.js";
 import {
+  attachSchema,
+  outputSchema,
+  processListSchema,
+  processSchema,
+  readOutputSchema,
+  resizeSchema,
+  signalSchema,
+  startProcessSchema,
+  waitProcessSchema,
+} from "./process-schemas.js";
+import {
   createEpisodeSchema,
   createSandboxSchema,
   entryListSchema,
@@ -20,25 +31,49 @@ import {
   taskListSchema,
   writeFileSchema,
 } from "./schemas.js";
+import {
+  createHeadersSchema,
+  extendSchema,
+  listSandboxesSchema,
+  setNetworkSchema,
+} from "./setting-schemas.js";
+import {
+  diffSchema,
+  forkListSchema,
+  forkSchema,
+  readDiffSchema,
+  snapshotListSchema,
+  snapshotSchema,
+  takeSnapshotSchema,
+} from "./workspace-schemas.js";
 
 /** One kind of request. The server, the client and the OpenAPI description are made from it. */
 export interface Route {
   method: "GET" | "POST" | "PUT" | "DELETE";
-  /** `{id}` stands for one part of the path. */
+  /** `{id}` and `{process}` stand for one part of the path each. */
   path: string;
   summary: string;
   /** Answered without a token. */
   isOpen?: true;
   /** Refused while the service ends: it starts something new. */
   begins?: true;
+  /** It may wait for a process, which ends with the service: the service does not wait for its answer. */
+  waitsForProcess?: true;
   query?: z.ZodObject;
+  /** The headers that it takes, with names in small letters. */
+  headers?: z.ZodObject;
   body?: z.ZodObject | "bytes";
-  answer: { status: number; body: z.ZodType | "bytes" | { line: z.ZodType } | null };
+  /** With 101 the connection becomes a WebSocket. */
+  answer: { status: number; body: z.ZodType | "bytes" | { line: z.ZodType } | { text: string } | null };
 }
 
 const sandbox = "/v1/sandboxes/{id}";
+const process = `${sandbox}/processes/{process}`;
 const episode = "/v1/episodes/{id}";
 const none = { status: 204, body: null };
+
+/** The text format of Prometheus. */
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export const routes = {
   health: {
@@ -55,6 +90,12 @@ export const routes = {
     isOpen: true,
     answer: { status: 200, body: z.record(z.string(), z.unknown()) },
   },
+  metrics: {
+    method: "GET",
+    path: "/metrics",
+    summary: "Counters of the whole service, for Prometheus",
+    answer: { status: 200, body: { text: METRICS_TYPE } },
+  },
   listTasks: {
     method: "GET",
     path: "/v1/tasks",
@@ -66,13 +107,15 @@ export const routes = {
     path: "/v1/sandboxes",
     summary: "Start a sandbox",
     begins: true,
+    headers: createHeadersSchema,
     body: createSandboxSchema,
     answer: { status: 201, body: sandboxSchema },
   },
   listSandboxes: {
     method: "GET",
     path: "/v1/sandboxes",
-    summary: "The client's own sandboxes",
+    summary: "The client's own sandboxes, or those with some labels",
+    query: listSandboxesSchema,
     answer: { status: 200, body: sandboxListSchema },
   },
   getSandbox: {
@@ -86,6 +129,20 @@ export const routes = {
     path: sandbox,
     summary: "End everything in a sandbox and remove it",
     answer: none,
+  },
+  extendSandbox: {
+    method: "POST",
+    path: `${sandbox}/extend`,
+    summary: "Say anew when a sandbox expires",
+    body: extendSchema,
+    answer: { status: 200, body: sandboxSchema },
+  },
+  setNetwork: {
+    method: "PUT",
+    path: `${sandbox}/network`,
+    summary: "Replace the list of hosts that a sandbox may reach, while it runs",
+    body: setNetworkSchema,
+    answer: { status: 200, body: sandboxSchema },
   },
   exec: {
     method: "POST",
@@ -102,6 +159,80 @@ export const routes = {
     begins: true,
     body: execStreamSchema,
     answer: { status: 200, body: { line: execLineSchema } },
+  },
+  startProcess: {
+    method: "POST",
+    path: `${sandbox}/processes`,
+    summary: "Start a process that runs on by itself, until it ends, is ended, or its sandbox is removed",
+    begins: true,
+    body: startProcessSchema,
+    answer: { status: 201, body: processSchema },
+  },
+  listProcesses: {
+    method: "GET",
+    path: `${sandbox}/processes`,
+    summary: "The processes of a sandbox, and the latest of those that have ended",
+    answer: { status: 200, body: processListSchema },
+  },
+  getProcess: {
+    method: "GET",
+    path: process,
+    waitsForProcess: true,
+    summary: "One process, at once or when it has ended",
+    query: waitProcessSchema,
+    answer: { status: 200, body: processSchema },
+  },
+  endProcess: {
+    method: "DELETE",
+    path: process,
+    waitsForProcess: true,
+    summary: "End a process and everything that it has started. Its output can still be read",
+    answer: none,
+  },
+  readOutput: {
+    method: "GET",
+    path: `${process}/output`,
+    waitsForProcess: true,
+    summary: "What a process has printed after a cursor. Reading again gives the same",
+    query: readOutputSchema,
+    answer: { status: 200, body: outputSchema },
+  },
+  writeInput: {
+    method: "POST",
+    path: `${process}/stdin`,
+    waitsForProcess: true,
+    summary: "Give a process input. It is answered when the process has room for more",
+    body: "bytes",
+    answer: none,
+  },
+  closeInput: {
+    method: "DELETE",
+    path: `${process}/stdin`,
+    waitsForProcess: true,
+    summary: "End the input of a process",
+    answer: none,
+  },
+  resizeProcess: {
+    method: "POST",
+    path: `${process}/resize`,
+    summary: "Change the size of a process's terminal",
+    body: resizeSchema,
+    answer: none,
+  },
+  signalProcess: {
+    method: "POST",
+    path: `${process}/signal`,
+    summary: "Send a process a signal",
+    body: signalSchema,
+    answer: none,
+  },
+  attachProcess: {
+    method: "GET",
+    path: `${process}/attach`,
+    summary:
+      'A WebSocket: binary frames are the bytes of output and input. Text frames are {"type":"resize","rows","cols"} to the service, and from it {"type":"lost","bytes"} for output that is not kept any more, and at the end {"type":"exit","exitCode","signal"}',
+    query: attachSchema,
+    answer: { status: 101, body: null },
   },
   readFile: {
     method: "GET",
@@ -138,6 +269,42 @@ export const routes = {
     summary:
       "End everything in the sandbox of a task, and grade in a fresh container what is left. Called again, gives the same",
     answer: { status: 200, body: attemptResultSchema },
+  },
+  forkSandbox: {
+    method: "POST",
+    path: `${sandbox}/fork`,
+    summary:
+      "Start sandboxes like this one on copies of its workspace, without its processes: all of them, or none",
+    begins: true,
+    body: forkSchema,
+    answer: { status: 201, body: forkListSchema },
+  },
+  diffSandbox: {
+    method: "GET",
+    path: `${sandbox}/diff`,
+    summary: "What is in the workspace that was not there at its start, when it was empty",
+    query: readDiffSchema,
+    answer: { status: 200, body: diffSchema },
+  },
+  takeSnapshot: {
+    method: "POST",
+    path: `${sandbox}/snapshots`,
+    summary: "Store the files of the workspace, until the snapshot is deleted",
+    begins: true,
+    body: takeSnapshotSchema,
+    answer: { status: 201, body: snapshotSchema },
+  },
+  listSnapshots: {
+    method: "GET",
+    path: "/v1/snapshots",
+    summary: "The client's own snapshots",
+    answer: { status: 200, body: snapshotListSchema },
+  },
+  deleteSnapshot: {
+    method: "DELETE",
+    path: "/v1/snapshots/{id}",
+    summary: "Remove a snapshot. Sandboxes that were created from it stay",
+    answer: none,
   },
   createEpisode: {
     method: "POST",
@@ -190,3 +357,7 @@ export type BodyOf<Name extends RouteName> =
 
 export type QueryOf<Name extends RouteName> =
   RouteOf<Name> extends { query: infer Query extends z.ZodType } ? z.output<Query> : undefined;
+
+/** The headers of a request that its route names, once they are parsed. */
+export type HeadersOf<Name extends RouteName> =
+  RouteOf<Name> extends { headers: infer Headers extends z.ZodType } ? z.output<Headers> : undefined;

@@ -4,6 +4,7 @@ import { GONE_REASONS } from "../../../errors.js";
 import type { CallCause } from "../../../sandbox/index.js";
 import { FILE_TYPES, MAX_TIMEOUT_MS, SANDBOX_MODES } from "../../../sandbox/index.js";
 import { fullDiskSchema } from "./error-body.js";
+import { labelsSchema, networkSchema } from "./setting-schemas.js";
 
 const fullPlaceShape = {
   path: z.string(),
@@ -92,10 +93,11 @@ export const createSandboxSchema = z.strictObject({
       "In place of image: the image of one of the service's tasks, built if that is needed. Nothing else is the task's",
     ),
   mode: z.enum(SANDBOX_MODES).optional().describe("What commands may do. Default: the service's"),
-  network: z
-    .enum(["none", "full"])
+  network: networkSchema
     .optional()
-    .describe("full is refused unless the service allows it. Default: none"),
+    .describe(
+      "none, full, or allowlist:HOST,… Only none, the default, is there unless the service allows more",
+    ),
   user: z
     .string()
     .min(1)
@@ -105,9 +107,24 @@ export const createSandboxSchema = z.strictObject({
   workingDirectory: absolutePath
     .optional()
     .describe(
-      "Where commands start. Default: the image's, else /. The mode danger-full-access makes it, the others need it to be there",
+      "Where commands start. Default: the image's, else /. The mode danger-full-access makes it, the others need it to be there. With a workspace, it is the workspace, by default /workspace",
+    ),
+  workspaceKind: z
+    .enum(["none", "overlay"])
+    .optional()
+    .describe(
+      "overlay is an empty copy-on-write workspace at workingDirectory, which can be forked, stored as a snapshot and compared. Default: none, or overlay with snapshot",
+    ),
+  snapshot: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe(
+      "One of the client's snapshots: the workspace has its files, by default where they were. Nothing else of the sandbox it was taken of comes along",
     ),
   env: z.record(name, value).optional().describe("Variables for all commands"),
+  labels: labelsSchema.optional(),
   limits: z
     .strictObject({
       memoryMb: z
@@ -147,9 +164,11 @@ export const sandboxSchema = z.object({
     ),
   image: z.string().describe("By name, or by id for a task"),
   mode: z.string().nullable().describe("Null for a task, whose limits are its own"),
+  network: z.string().describe("none, full or allowlist:HOST,…, as it is at the moment"),
   task: z.string().nullable(),
   instruction: z.string().nullable().describe("What the task asks for"),
   workingDirectory: z.string(),
+  labels: labelsSchema,
   createdAt: z.iso.datetime(),
   idleMs: z.int(),
   expiresAt: z.iso.datetime().describe("It is removed then in any case"),
@@ -164,7 +183,7 @@ const encoding = z
   .optional()
   .describe("How bytes are written in JSON. utf8, the default, replaces what is not valid");
 
-const commandShape = {
+export const commandShape = {
   argv: z
     .array(z.string().regex(/^[^\0]*$/, "must not contain NUL"))
     .min(1)
@@ -287,7 +306,7 @@ export const entryListSchema = z.object({
 });
 export type EntryList = z.infer<typeof entryListSchema>;
 
-const LONGEST_POLL_MS = 60_000;
+export const LONGEST_POLL_MS = 60_000;
 
 const agentSchema = z
   .union([

@@ -17,7 +17,6 @@ import type { ApprovalPolicy } from "../../../../src/sandbox/policy/approval-pol
 import type { CommandToReview, PatchToReview } from "../../../../src/tools/review/action.js";
 import type { ToolActivity } from "../../../../src/tools/tool.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../../../support/approvals.js";
-import { settle } from "../../../support/manual-clock.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 
 const folder = mkdtempSync(join(tmpdir(), "brig-approvals-"));
@@ -63,6 +62,11 @@ class PatientApprover implements Approver {
 const approvals = (approver?: Approver, situation: Partial<ApprovalSituation> = {}) =>
   new SessionApprovals({ situation: { ...restricted, ...situation }, approver });
 
+/** Waits for these questions: what is known of commands is loaded only now. */
+async function asked(approver: PatientApprover, names: string[]): Promise<void> {
+  await expect.poll(() => approver.names(), { timeout: 20_000 }).toEqual(names);
+}
+
 const from = (position: number) => ({ origin: { callId: `call-${position}`, position } });
 
 describe("questions", () => {
@@ -74,15 +78,12 @@ describe("questions", () => {
       review.review(command(["make", "3"]), from(3)),
       review.review(command(["make", "2"]), from(2)),
     ];
-    await settle();
-    expect(approver.names()).toEqual(["make 1"]);
+    await asked(approver, ["make 1"]);
     approver.asked[0]?.answer("approved");
-    await settle();
-    expect(approver.names()).toEqual(["make 1", "make 2"]);
+    await asked(approver, ["make 1", "make 2"]);
     approver.asked[1]?.answer("denied");
-    await settle();
+    await asked(approver, ["make 1", "make 2", "make 3"]);
     approver.asked[2]?.answer("approved");
-    expect(approver.names()).toEqual(["make 1", "make 2", "make 3"]);
     expect(await Promise.all(verdicts)).toMatchObject([
       { kind: "run" },
       { kind: "run" },
@@ -94,7 +95,7 @@ describe("questions", () => {
     const approver = new PatientApprover();
     const review = approvals(approver);
     const verdicts = [review.review(command(["make"]), from(1)), review.review(command(["make"]), from(2))];
-    await settle();
+    await asked(approver, ["make"]);
     approver.asked[0]?.answer("approved_for_session");
     expect(await Promise.all(verdicts)).toMatchObject([{ kind: "run" }, { kind: "run" }]);
     expect(approver.asked).toHaveLength(1);
@@ -111,7 +112,7 @@ describe("questions", () => {
       review.review(command(["b"]), { ...call, ...from(2) }),
     ];
     const other = review.review(command(["c"]), from(3));
-    await settle();
+    await asked(approver, ["a"]);
     stop.abort(new Error("enough"));
     const results = await Promise.allSettled(ended);
     expect(results.map((result) => result.status === "rejected" && String(result.reason))).toEqual([
@@ -122,7 +123,7 @@ describe("questions", () => {
       { kind: "approval-requested" },
       { kind: "approval-answered", answer: "withdrawn" },
     ]);
-    await settle();
+    await asked(approver, ["a", "c"]);
     approver.asked[1]?.answer("approved");
     expect(await other).toMatchObject({ kind: "run" });
     await expect(review.review(command(["d"]), { signal: stop.signal })).rejects.toThrow("enough");

@@ -43,6 +43,7 @@ it("brig ps prints a table, in which a state that the engine has not confirmed h
   const { stdout, stderr } = await ps(await homeWithOne());
   const [header = "", row = ""] = stdout.split("\n");
   expect(header.split(/ {2,}/)).toEqual([
+    "NAME",
     "SANDBOX",
     "STATE",
     "MODE",
@@ -52,7 +53,9 @@ it("brig ps prints a table, in which a state that the engine has not confirmed h
     "WORKSPACE",
     "COMMAND",
   ]);
-  expect(row).toMatch(/^00000000 {2}running\? +workspace-write +none +brig\/base +2026-01-02 03:04 +\/work/);
+  expect(row).toMatch(
+    /^ *00000000 {2}running\? +workspace-write +none +brig\/base +2026-01-02 03:04 +\/work/,
+  );
   expect(row).not.toContain("\u001b");
   expect(stderr).toContain("does not say of every sandbox");
 });

@@ -2,7 +2,8 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, it } from "vitest";
 import type { Answer, Calls } from "../../../../../src/services/serve/http/response.js";
 import { openApiDescription } from "../../../../../src/services/serve/wire/openapi.js";
-import { type RouteName, routes } from "../../../../../src/services/serve/wire/routes.js";
+import { METRICS_TYPE, type RouteName, routes } from "../../../../../src/services/serve/wire/routes.js";
+import { openSocket } from "../../../../support/web-socket-client.js";
 import { serveCalls } from "../http-fixture.js";
 
 interface Operation {
@@ -43,7 +44,7 @@ it("each request that it describes is answered, with the status and the type tha
   ) as unknown as Calls;
   await using service = await serveCalls(calls);
   for (const { path, method, operationId, parameters, requestBody, responses, security } of operations) {
-    const url = new URL(path.replace("{id}", "abc"), service.url);
+    const url = new URL(path.replaceAll(/\{\w+\}/g, "abc"), service.url);
     for (const { name } of parameters.filter((one) => one.in === "query" && one.required))
       url.searchParams.set(name, "/a");
     const isJson = requestBody?.content["application/json"] !== undefined;
@@ -57,6 +58,12 @@ it("each request that it describes is answered, with the status and the type tha
     expect(bare.status, operationId).toBe(security === undefined ? 401 : 200);
     const response = await send({ authorization: "Bearer token" });
     const [status = ""] = Object.keys(responses);
+    if (status === "101") {
+      expect(response.status, operationId).toBe(426);
+      const client = await openSocket(`${url}`, { headers: { authorization: "Bearer token" } });
+      expect(await client.closed, operationId).toMatchObject({ code: 1000 });
+      continue;
+    }
     expect(`${response.status}`, operationId).toBe(status);
     expect(called.at(-1)).toBe(operationId);
     const types = Object.keys(responses[status]?.content ?? {});
@@ -72,15 +79,27 @@ it("each request that it describes is answered, with the status and the type tha
   expect(new Set(called).size).toBe(operations.length);
 });
 
-/** Only commands need something in their bodies. */
+/** What a request needs in its body. */
+const needed: Partial<Record<RouteName, object>> = {
+  exec: { argv: ["true"] },
+  execStream: { argv: ["true"] },
+  startProcess: { argv: ["true"] },
+  resizeProcess: { rows: 24, cols: 80 },
+  signalProcess: { signal: "SIGTERM" },
+  extendSandbox: { lifeMs: 1000 },
+  setNetwork: { network: "none" },
+};
+
 function jsonOf(name: RouteName): string {
-  return name === "exec" || name === "execStream" ? '{"argv":["true"]}' : "{}";
+  return JSON.stringify(needed[name] ?? {});
 }
 
 function sample(name: RouteName): Answer {
-  const { body } = routes[name].answer as { body: unknown };
+  const { body, status } = routes[name].answer as { body: unknown; status: number };
+  if (status === 101) return { kind: "socket", serve: async () => undefined };
   if (body === null) return { kind: "nothing" };
   if (body === "bytes") return { kind: "bytes", bytes: Buffer.from("x") };
+  if (name === "metrics") return { kind: "text", type: METRICS_TYPE, text: "x" };
   if (name === "execStream") return { kind: "lines", run: async (send) => await send({ type: "x" }) };
   return { kind: "json", value: {} };
 }

@@ -1,0 +1,350 @@
+import { randomInt } from "node:crypto";
+import { existsSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { BrigError, isBrigError } from "../../../errors.js";
+import { systemReason } from "../../../lib/errno.js";
+import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
+import { type Owner, ownerState, readHostProcesses } from "../../../lib/owner.js";
+import type { Receipt, ResumedCommand, Sandbox, SandboxAbout } from "../../../sandbox/index.js";
+import { canBeResumed, disposeFirst, forgetLasting, spawnLasting } from "../../../sandbox/index.js";
+import { type OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
+import type { NotedCommands } from "../../serve/processes/process-table.js";
+import { Capacity } from "../../serve/sandboxes/capacity.js";
+import { SandboxSet } from "../../serve/sandboxes/sandbox-set.js";
+import type { OpenedPlace, ServedSandbox } from "../../serve/sandboxes/served-sandbox.js";
+import {
+  type EndReason,
+  findLasting,
+  type LastingRecord,
+  lastingDirectory,
+  readLasting,
+  removeLasting,
+  requireName,
+  writeLasting,
+  writeLog,
+} from "../home/lasting-records.js";
+import { keptDirectory, readRequest, removeKept, writeRequest } from "../home/up-request.js";
+import { encodeFrame, FRAME } from "../wire/frames.js";
+import type { UpRequest } from "../wire/messages.js";
+import { endedError } from "./ended-error.js";
+import { FIRST_WORDS, SECOND_WORDS } from "./name-words.js";
+import { SharedShell } from "./shared-shell.js";
+
+/** Everybody who reaches the owner is the same user. */
+export const LOCAL_CLIENT = "local";
+
+/** For a sandbox without a limit: a hundred years, because records have a date and no word for never. */
+export const UNLIMITED_MS = 100 * 365 * 24 * 3_600_000;
+
+export interface OpenedLasting {
+  sandbox: Sandbox;
+  about: SandboxAbout;
+  /** Where commands start. */
+  workingDirectory: string;
+  idleMs: number;
+  maxLifeMs: number;
+}
+
+/** Opens a sandbox as a client's arguments say. `tell` passes on what is printed meanwhile; what another owner needs is kept in the directory. */
+export type OpenLasting = (request: UpRequest, how: LastingPlace) => Promise<OpenedLasting>;
+
+/** Goes on with a sandbox that a killed owner has opened. Errors: `sandbox.gone`; those of a start. */
+export type ResumeLasting = (
+  request: UpRequest,
+  how: LastingPlace,
+) => Promise<OpenedLasting & { commands: ResumedCommand[] }>;
+
+export interface LastingPlace {
+  directory: string;
+  signal: AbortSignal;
+  tell: (text: string) => void;
+}
+
+/** A sandbox that the owner keeps. */
+export interface HeldSandbox {
+  record: LastingRecord;
+  served: ServedSandbox;
+  /** The latest output of all its commands. */
+  log: OutputLog;
+  shell: SharedShell;
+}
+
+interface LastingSetOptions {
+  brigHome: string;
+  owner: Owner;
+  /** For what goes wrong while nobody waits for it. */
+  onWarning: (error: unknown) => void;
+}
+
+/** The sandboxes with names of one `$BRIG_HOME`: those that run, and the records of those that have ended. */
+export class LastingSet {
+  /** Those that run, by their ids, for the requests that every service answers. */
+  readonly sandboxes: SandboxSet;
+  readonly #options: LastingSetOptions;
+  readonly #held = new Map<string, HeldSandbox>();
+  /** The names of those that are being opened. */
+  readonly #reserved = new Set<string>();
+  /** Why a sandbox is being closed, if somebody asked for that. */
+  readonly #reasons = new Map<string, EndReason>();
+  readonly #receipts = new Map<string, Receipt>();
+  #isClosed = false;
+
+  constructor(options: LastingSetOptions) {
+    this.#options = options;
+    const limits = { maxPlaces: 1, maxPerClient: 1, maxWaiting: 0 };
+    this.sandboxes = new SandboxSet({
+      capacity: new Capacity(limits),
+      open: async () => await Promise.reject(new TypeError("lasting sandboxes are opened by their names")),
+      idleMs: UNLIMITED_MS,
+      maxLifeMs: UNLIMITED_MS,
+      onWarning: options.onWarning,
+    });
+  }
+
+  /** How many run, or are about to. */
+  get heldCount(): number {
+    return this.#held.size + this.#reserved.size;
+  }
+
+  /** Goes on with the sandboxes of owners that were killed. Of those with which that cannot be it notes that they have ended, too. */
+  async takeOver(resume: ResumeLasting, signal: AbortSignal): Promise<void> {
+    const { brigHome } = this.#options;
+    const processes = await readHostProcesses(hostname());
+    const left = readLasting(brigHome).filter(({ state }) => state === "running");
+    await Promise.all(
+      left.map(async (record) => {
+        if ((await ownerState(record.owner, processes)) !== "gone") return;
+        try {
+          await this.#takeOver(record, { resume, signal });
+        } catch (error) {
+          this.#options.onWarning(error);
+          // An engine that does not answer may have it all the same: the next owner tries again.
+          if (isBrigError(error) && error.code.startsWith("engine.")) return;
+          writeLasting(brigHome, { ...record, state: "stopped", reason: "owner-killed" });
+          removeKept(brigHome, record.name);
+        }
+      }),
+    );
+  }
+
+  async #takeOver(
+    record: LastingRecord,
+    { resume, signal }: { resume: ResumeLasting; signal: AbortSignal },
+  ): Promise<void> {
+    const { brigHome, owner, onWarning } = this.#options;
+    const { name } = record;
+    const directory = keptDirectory(brigHome, name);
+    const request = readRequest(directory);
+    if (request === null) throw endedError({ name, reason: "owner-killed" });
+    const tell = (text: string) => onWarning(new Error(`${name}: ${text}`));
+    const { commands, ...opened } = await resume(request, { directory, signal, tell });
+    const livedMs = Date.now() - Date.parse(record.about.createdAt);
+    const maxLifeMs = Math.max(1, opened.maxLifeMs - Math.max(0, livedMs));
+    const own: LastingRecord = { ...record, owner, about: { ...opened.about } };
+    writeLasting(brigHome, own);
+    const { served, shell } = this.#hold(own, { ...opened, maxLifeMs });
+    served.processes.resume(commands);
+    shell.resume(served.processes);
+  }
+
+  /** Opens a sandbox with this name, or one that nobody has. Errors: `usage.invalid` for a name that is bad or taken; `store.failed`; those of `open`. */
+  async open(
+    request: UpRequest,
+    { open, ...progress }: { open: OpenLasting } & Omit<LastingPlace, "directory">,
+  ): Promise<LastingRecord> {
+    const { brigHome } = this.#options;
+    const { name } = request;
+    const chosen = name ?? this.#freeName();
+    requireName(chosen);
+    if (this.#isTaken(chosen))
+      throw new BrigError(`there is a sandbox called ${chosen} already`, {
+        code: "usage.invalid",
+        hint: `choose another name, or remove that one: brig rm ${chosen}`,
+      });
+    this.#reserved.add(chosen);
+    const directory = keptDirectory(brigHome, chosen);
+    try {
+      removeKept(brigHome, chosen);
+      const named = { ...request, name: chosen };
+      writeRequest(directory, named);
+      return await this.#keep(chosen, await open(named, { ...progress, directory }));
+    } catch (error) {
+      removeKept(brigHome, chosen);
+      throw error;
+    } finally {
+      this.#reserved.delete(chosen);
+    }
+  }
+
+  /** One that runs. Errors: `sandbox.unknown`; `sandbox.gone` for one that has ended, with the reason. */
+  get(wanted: string): HeldSandbox {
+    const record = this.find(wanted);
+    const held = this.#held.get(record.name);
+    if (held !== undefined) return held;
+    throw endedError(record);
+  }
+
+  /** One that runs or has ended. Errors: `sandbox.unknown`; `usage.invalid` if several could be meant. */
+  find(wanted: string): LastingRecord {
+    return findLasting(readLasting(this.#options.brigHome), wanted);
+  }
+
+  /** Ends it; its name stays. Null if it has ended already. Error: `engine.failed`, and then it may still run. */
+  async stop(wanted: string): Promise<Receipt | null> {
+    const record = this.find(wanted);
+    const held = this.#held.get(record.name);
+    if (held === undefined) return null;
+    this.#reasons.set(record.name, "stopped");
+    await this.sandboxes.remove(LOCAL_CLIENT, held.served.id);
+    const receipt = this.#receipts.get(record.name) ?? null;
+    this.#receipts.delete(record.name);
+    return receipt;
+  }
+
+  /** Ends it, and forgets its name. With `force` also if it could not be ended. */
+  async remove(wanted: string, { force }: { force: boolean }): Promise<Receipt | null> {
+    const { name } = this.find(wanted);
+    const receipt = await this.stop(name).catch((error: unknown) => {
+      if (!force) throw error;
+      this.#options.onWarning(error);
+      return null;
+    });
+    this.#held.delete(name);
+    removeLasting(this.#options.brigHome, name);
+    return receipt;
+  }
+
+  /** Ends all of them. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const name of this.#held.keys()) this.#reasons.set(name, "owner-stopped");
+    await this.sandboxes.close();
+  }
+
+  async #keep(name: string, opened: OpenedLasting): Promise<LastingRecord> {
+    const { sandbox, about } = opened;
+    const { brigHome, owner } = this.#options;
+    if (this.#isClosed) {
+      await sandbox[Symbol.asyncDispose]();
+      throw endedError({ name, reason: "owner-stopped" });
+    }
+    const record: LastingRecord = {
+      ...{ name, id: sandbox.id, state: "running", reason: null, owner },
+      about: { ...about },
+    };
+    try {
+      writeLasting(brigHome, record);
+    } catch (cause) {
+      await sandbox[Symbol.asyncDispose]();
+      throw new BrigError(`the sandbox cannot be recorded in ${brigHome}: ${systemReason(cause)}`, {
+        code: "store.failed",
+        disk: fullDiskOfBrig(cause, brigHome),
+        cause,
+      });
+    }
+    this.#hold(record, opened);
+    return record;
+  }
+
+  #hold(record: LastingRecord, opened: OpenedLasting): HeldSandbox {
+    const { sandbox, idleMs, maxLifeMs } = opened;
+    const log = new OutputLog();
+    const served = this.sandboxes.add({
+      ...{ id: sandbox.id, client: LOCAL_CLIENT, env: {}, idleMs, maxLifeMs },
+      opened: { ...this.#placeOf(record, opened), onOutput: (stream, data) => log.add(stream, data) },
+      seat: { [Symbol.dispose]: () => undefined },
+    });
+    const held = { record, served, log, shell: new SharedShell() };
+    this.#held.set(record.name, held);
+    return held;
+  }
+
+  #placeOf(
+    record: LastingRecord,
+    { sandbox, about, workingDirectory, maxLifeMs }: OpenedLasting,
+  ): OpenedPlace {
+    const openedAt = performance.now();
+    let isClosing = false;
+    let endsByItself = false;
+    return {
+      ...{ sandbox, image: about.image, mode: about.mode, network: about.network },
+      ...{ task: null, instruction: null },
+      ...{ workingDirectory, grade: null, noted: notedIn(sandbox) },
+      onEnding(listener) {
+        const onEnding = async () => {
+          endsByItself ||= !isClosing;
+          queueMicrotask(listener);
+        };
+        disposeFirst(sandbox, { [Symbol.asyncDispose]: onEnding });
+      },
+      close: async () => {
+        isClosing = true;
+        const receipt = await sandbox.close();
+        const byTime = performance.now() - openedAt >= maxLifeMs ? "max-life" : "idle";
+        const reason = this.#reasons.get(record.name) ?? (endsByItself ? "ended" : byTime);
+        await this.#keepLog(record.name);
+        removeKept(this.#options.brigHome, record.name);
+        this.#noteEnd(record, { reason, receipt });
+      },
+    };
+  }
+
+  /** A failure costs only the output, and the sandbox has ended all the same. */
+  async #keepLog(name: string): Promise<void> {
+    const log = this.#held.get(name)?.log;
+    if (log === undefined || log.end === 0) return;
+    try {
+      const { chunks } = await log.read();
+      writeLog(this.#options.brigHome, name, chunks.map(logFrame));
+    } catch (error) {
+      this.#options.onWarning(error);
+    }
+  }
+
+  #noteEnd(record: LastingRecord, { reason, receipt }: { reason: EndReason; receipt: Receipt }): void {
+    const { name, id } = record;
+    if (this.#held.get(name)?.record.id !== id) return;
+    this.#held.get(name)?.log.close();
+    this.#held.delete(name);
+    this.#reasons.delete(name);
+    if (reason === "stopped") this.#receipts.set(name, receipt);
+    try {
+      writeLasting(this.#options.brigHome, { ...record, state: "stopped", reason });
+    } catch (error) {
+      this.#options.onWarning(error);
+    }
+    // One that has ended by itself is still among those that are served.
+    if (reason === "ended") void this.sandboxes.remove(LOCAL_CLIENT, id).catch(this.#options.onWarning);
+  }
+
+  #isTaken(name: string): boolean {
+    const file = join(lastingDirectory(this.#options.brigHome), `${name}.json`);
+    return this.#reserved.has(name) || this.#held.has(name) || existsSync(file);
+  }
+
+  #freeName(): string {
+    for (;;) {
+      const name = `${oneOf(FIRST_WORDS)}-${oneOf(SECOND_WORDS)}`;
+      if (!this.#isTaken(name)) return name;
+    }
+  }
+}
+
+/** Undefined where the sandbox ends with its owner. */
+function notedIn(sandbox: Sandbox): NotedCommands | undefined {
+  if (!canBeResumed(sandbox)) return undefined;
+  return {
+    spawn: (command) => spawnLasting(sandbox, command),
+    forget: (name) => void forgetLasting(sandbox, name),
+  };
+}
+
+/** A terminal has one output. */
+export function logFrame({ stream, data }: OutputChunk): Buffer {
+  return encodeFrame(stream === "stderr" ? FRAME.stderr : FRAME.stdout, data);
+}
+
+function oneOf(words: readonly string[]): string {
+  return words[randomInt(words.length)] as string;
+}
