@@ -225,7 +225,8 @@ async function startProved(
           return await connect();
         },
       });
-      if (journal !== null) await recordLasting(container, { options, listeners, tree });
+      if (journal !== null)
+        await recordLasting(container, { options, listeners, tree }).catch((error) => journal.giveUp(error));
       return opened;
     };
     return await connect();

@@ -196,10 +196,15 @@ export class LinkJournal {
     try {
       write();
     } catch (error) {
-      this.close();
-      this.#forget();
-      this.#onFailure(error);
+      this.giveUp(error);
     }
+  }
+
+  /** Notes nothing more, and removes what is there. */
+  giveUp(error: unknown): void {
+    this.close();
+    this.#forget();
+    this.#onFailure(error);
   }
 
   /** A journal with a gap would let another process go on from a wrong place. */

@@ -167,7 +167,7 @@ export class LastingSet {
     try {
       removeKept(brigHome, chosen);
       const named = { ...request, name: chosen };
-      writeRequest(directory, named);
+      this.#recording(() => writeRequest(directory, named));
       return await this.#keep(chosen, await open(named, { ...progress, directory }));
     } catch (error) {
       removeKept(brigHome, chosen);
@@ -234,17 +234,27 @@ export class LastingSet {
       about: { ...about },
     };
     try {
-      writeLasting(brigHome, record);
-    } catch (cause) {
+      this.#recording(() => writeLasting(brigHome, record));
+    } catch (error) {
       await sandbox[Symbol.asyncDispose]();
+      throw error;
+    }
+    this.#hold(record, opened);
+    return record;
+  }
+
+  /** Error: `store.failed`, in place of the system's own. */
+  #recording(write: () => void): void {
+    const { brigHome } = this.#options;
+    try {
+      write();
+    } catch (cause) {
       throw new BrigError(`the sandbox cannot be recorded in ${brigHome}: ${systemReason(cause)}`, {
         code: "store.failed",
         disk: fullDiskOfBrig(cause, brigHome),
         cause,
       });
     }
-    this.#hold(record, opened);
-    return record;
   }
 
   #hold(record: LastingRecord, opened: OpenedLasting): HeldSandbox {
