@@ -17,7 +17,7 @@ export async function openFlaggedSandbox(
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
-    return await openSandbox(flagsAsSettings(flags, context), { ...context, lasting });
+    return await openSandbox(flagsAsSettings(flags, context), context, { lasting });
   } finally {
     progress.close();
   }
@@ -51,12 +51,8 @@ function flagsAsSettings(flags: SandboxFlags, context: CliContext): () => Promis
 /** Opens a sandbox whose warnings are shown on stderr. */
 export async function openSandbox(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
-  {
-    environment,
-    signal,
-    stderr,
-    lasting,
-  }: Pick<CliContext, "environment" | "signal" | "stderr"> & { lasting?: string | undefined },
+  { environment, signal, stderr }: Pick<CliContext, "environment" | "signal" | "stderr">,
+  { lasting }: { lasting?: string | undefined } = {},
 ): Promise<Sandbox> {
   return await connectAndOpen(settings, { environment, signal, lasting, onWarning: warnOn({ stderr }) });
 }
