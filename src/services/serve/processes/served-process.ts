@@ -22,6 +22,9 @@ export interface ServedProcessOptions {
 /** How much input is handed over at a time. A caller that gives up is rid of the rest. */
 const INPUT_PIECE_BYTES = 64 * 1024;
 
+/** One for all, since an error made at each end would hold what the callers hold. */
+const GIVEN_UP = new Error("the input is written, or its caller has gone");
+
 /** What is said of a process whose sandbox ended before it did, as if it had been killed. */
 const LOST = { exitCode: 137, signal: "SIGKILL", timedOut: false };
 /** The same if its sandbox is there. Its directory, for example, was removed before it could start. */
@@ -80,13 +83,16 @@ export class ServedProcess {
   async write(bytes: Uint8Array, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     this.#requireInput();
     const rest = { bytes };
-    const writing = this.#input.pass(() => this.#writePieces(rest), { width: 1, signal });
+    // Not the caller's signal: what it belongs to, such as a whole request, would be held as long as the process takes nothing.
+    const over = new AbortController();
+    const writing = this.#input.pass(() => this.#writePieces(rest), { width: 1, signal: over.signal });
     writing.catch(() => undefined);
     try {
       await beforeAbort(writing, signal);
     } finally {
       // Whoever has given up does not keep the memory of all that was to be written.
       rest.bytes = new Uint8Array(0);
+      over.abort(GIVEN_UP);
     }
   }
 
