@@ -7,7 +7,7 @@ import { TOKEN_BYTES } from "./channel/protocol.js";
 import { isDefiniteFailure } from "./docker/engine-failure.js";
 import type { ContainerBody, Engine, EngineStream } from "./docker/engine-types.js";
 import type { Toolbox } from "./images/toolbox-volume.js";
-import type { LastingRecord } from "./lasting/lasting-record.js";
+import type { ResumeRecord } from "./lasting/lasting-record.js";
 import { createContainerBody } from "./plan/create-body.js";
 import {
   adoptPlaceholders,
@@ -104,7 +104,7 @@ export class SandboxContainer {
   static resume(
     engine: Engine,
     options: ContainerOptions,
-    { containerId, token, placeholders }: Pick<LastingRecord, "containerId" | "token" | "placeholders">,
+    { containerId, token, placeholders }: Pick<ResumeRecord, "containerId" | "token" | "placeholders">,
   ): SandboxContainer {
     const container = new SandboxContainer(engine, options, Buffer.from(token, "hex"));
     container.#id = containerId;

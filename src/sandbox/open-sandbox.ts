@@ -298,10 +298,10 @@ async function recordLasting(
   { options: { lasting }, listeners, tree }: Pick<ProvedStart, "options" | "listeners" | "tree">,
 ): Promise<void> {
   if (lasting === undefined) return;
-  const { writeLastingRecord } = await import("./lasting/lasting-record.js");
+  const { writeResumeRecord } = await import("./lasting/lasting-record.js");
   const knownListeners = listeners === null ? null : [...listeners.known];
   const { endpoint } = engine;
-  writeLastingRecord(lasting, {
+  writeResumeRecord(lasting, {
     ...{ format: 1, plan, imageId, containerId, endpoint, token: token.toString("hex"), placeholders },
     tree: tree && { ...tree.top, changedNs: String(tree.top.changedNs) },
     knownListeners,

@@ -54,15 +54,22 @@ export interface ChannelHistory {
 export interface RecoveredJournal {
   state: LinkState;
   /** By the names that they were noted with. */
-  notes: Map<string, unknown>;
+  notes: Map<string, JournalNote>;
   /** What has passed on a channel, as far as the files go back. */
   historyOf(channel: number): ChannelHistory;
   files: { segments: Segment[]; lost: Map<number, number> };
 }
 
+/** A fact about one channel, which may have more to say. */
+export interface JournalNote {
+  channel: number;
+}
+
 interface Segment {
   number: number;
   bytes: number;
+  /** How many of them are what the file begins with, however much that is. */
+  headBytes: number;
 }
 
 const RecordKind = { checkpoint: 1, sent: 2, received: 3, note: 4 } as const;
@@ -83,7 +90,7 @@ const JOURNAL_BYTES = 64 * 1024 * 1024;
 export class LinkJournal {
   readonly #directory: string;
   readonly #onFailure: (error: unknown) => void;
-  readonly #notes: Map<string, unknown>;
+  readonly #notes: Map<string, JournalNote>;
   readonly #segments: Segment[];
   readonly #lost: Map<number, number>;
   readonly #open: Map<number, ChannelTotals>;
@@ -125,7 +132,7 @@ export class LinkJournal {
   }
 
   /** Keeps a fact beside the frames. Null forgets it. */
-  note(name: string, value: unknown): void {
+  note(name: string, value: JournalNote | null): void {
     if (value === null) this.#notes.delete(name);
     else this.#notes.set(name, value);
     this.#append(RecordKind.note, [Buffer.from(JSON.stringify({ name, value }))]);
@@ -140,7 +147,7 @@ export class LinkJournal {
     if (this.#file === null) return;
     this.#attempt(() => {
       const last = this.#segments.at(-1);
-      if (last !== undefined && last.bytes >= SEGMENT_BYTES) this.#openSegment();
+      if (last !== undefined && last.bytes - last.headBytes >= SEGMENT_BYTES) this.#openSegment();
       this.#write(kind, parts);
     });
   }
@@ -163,7 +170,8 @@ export class LinkJournal {
     this.close();
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND;
     this.#file = openSync(join(this.#directory, fileName(number)), flags | constants.O_NOFOLLOW, 0o600);
-    this.#segments.push({ number, bytes: 0 });
+    const segment = { number, bytes: 0, headBytes: 0 };
+    this.#segments.push(segment);
     this.#dropOldest();
     const state = this.takeState?.();
     if (state !== undefined)
@@ -174,6 +182,7 @@ export class LinkJournal {
           lost: this.#lost,
         }),
       ]);
+    segment.headBytes = segment.bytes;
   }
 
   /** What goes with a file is added up before, so that a reader knows how much of a command's output is lost. */
@@ -190,6 +199,10 @@ export class LinkJournal {
       }
       unlinkSync(file);
     }
+    // Of commands that nobody asks for any more, it is not worth knowing.
+    const known = new Set([...this.#notes.values()].map(({ channel }) => channel));
+    for (const channel of this.#lost.keys())
+      if (!known.has(channel) && !this.#open.has(channel)) this.#lost.delete(channel);
   }
 
   #attempt(write: () => void): void {
@@ -260,7 +273,7 @@ export function recoverJournal(directory: string): RecoveredJournal | null {
 /** The state of a link, brought forward record by record. */
 class Replay {
   readonly state: LinkState;
-  readonly notes: Map<string, unknown>;
+  readonly notes: Map<string, JournalNote>;
 
   constructor({ state, notes }: Checkpoint) {
     this.state = state;
@@ -269,7 +282,7 @@ class Replay {
 
   take(kind: number, payload: Buffer): void {
     if (kind === RecordKind.note) {
-      const { name, value } = JSON.parse(payload.toString()) as { name: string; value: unknown };
+      const { name, value } = JSON.parse(payload.toString()) as { name: string; value: JournalNote | null };
       if (value === null) this.notes.delete(name);
       else this.notes.set(name, value);
     } else if (kind === RecordKind.sent) {
@@ -329,7 +342,7 @@ function headOf(frame: Buffer): { type: number; channel: number; bytes: number }
 
 interface Checkpoint {
   state: LinkState;
-  notes: Map<string, unknown>;
+  notes: Map<string, JournalNote>;
   /** Bytes of output by channel, of the files that were gone when it was written. */
   lost: Map<number, number>;
 }
@@ -341,7 +354,7 @@ interface CheckpointText {
   kept: string[];
   lastChannel: number;
   open: [number, ChannelTotals][];
-  notes: [string, unknown][];
+  notes: [string, JournalNote][];
   lost: [number, number][];
 }
 
@@ -384,7 +397,7 @@ function segmentsIn(directory: string): Segment[] {
   return numbers
     .map(Number)
     .sort((a, b) => a - b)
-    .map((number) => ({ number, bytes: 0 }));
+    .map((number) => ({ number, bytes: 0, headBytes: 0 }));
 }
 
 interface JournalRecord {

@@ -86,7 +86,13 @@ export class RunnerLink {
     const unfinished = [...state.open.keys()];
     adopt(link);
     for (const channel of unfinished) link.#endUnadopted(channel);
-    await link.#connect();
+    try {
+      await link.#connect();
+    } catch (cause) {
+      const error = isBrigError(cause) ? cause : notConnected(cause);
+      link.close(error);
+      throw error;
+    }
     link.#watchSilence();
     return link;
   }

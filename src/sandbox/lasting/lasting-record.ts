@@ -19,7 +19,7 @@ import type { SandboxRecord } from "../sandbox-records.js";
 import type { Warn } from "../warnings.js";
 
 /** What another process needs, besides the journal, to go on with a sandbox whose process was killed. */
-export interface LastingRecord {
+export interface ResumeRecord {
   /** Goes up when a later version of brig could not read what this one writes. */
   format: 1;
   plan: SandboxPlan;
@@ -39,7 +39,7 @@ const FILE = "sandbox.json";
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Writes the file whole or not at all, readable only for this user. Throws the file system's own errors. */
-export function writeLastingRecord(directory: string, record: LastingRecord): void {
+export function writeResumeRecord(directory: string, record: ResumeRecord): void {
   makeDirectorySync(directory, { mode: 0o700 });
   const temporary = join(directory, `.${FILE}.tmp`);
   try {
@@ -52,13 +52,13 @@ export function writeLastingRecord(directory: string, record: LastingRecord): vo
 }
 
 /** Null if there is none that this version can read. */
-export function readLastingRecord(directory: string): LastingRecord | null {
+export function readResumeRecord(directory: string): ResumeRecord | null {
   let file: number | undefined;
   try {
     file = openSync(join(directory, FILE), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const stat = fstatSync(file);
     if (!stat.isFile() || stat.size > MAX_BYTES) return null;
-    const record = parseJson(readFileSync(file, "utf8")) as LastingRecord | undefined;
+    const record = parseJson(readFileSync(file, "utf8")) as ResumeRecord | undefined;
     return record?.format === 1 ? record : null;
   } catch {
     return null;

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { ownerOf, readHostProcesses } from "../../lib/owner.js";
-import { type RecoveredJournal, recoverJournal } from "../channel/link-journal.js";
+import { type JournalNote, type RecoveredJournal, recoverJournal } from "../channel/link-journal.js";
 import { FrameType } from "../channel/protocol.js";
 import { resumeAndProve } from "../connect-and-prove.js";
 import { SandboxContainer } from "../container.js";
@@ -19,13 +19,12 @@ import type { SandboxProcess, SpawnOptions } from "../sandbox-types.js";
 import { aboutSandbox, hostDirectories } from "../settings/resolve-settings.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { warner } from "../warnings.js";
-import { type LastingRecord, newJournal, readLastingRecord } from "./lasting-record.js";
+import { newJournal, type ResumeRecord, readResumeRecord } from "./lasting-record.js";
 
 /** A command that was started with a name, by which another process finds it again. */
-interface NotedCommand {
+interface NotedCommand extends JournalNote {
   argv: readonly string[];
   options: Pick<SpawnOptions, "stdin" | "pty" | "mergeOutput" | "timeoutMs">;
-  channel: number;
   /** What its starter wants to know again. */
   about: unknown;
 }
@@ -53,11 +52,10 @@ export function spawnNoted(
   }: { name: string; argv: readonly string[]; options: SpawnOptions; about: unknown },
 ): SandboxProcess {
   const { stdin, pty, mergeOutput, timeoutMs } = options;
-  const note = (channel: number) =>
-    journal?.note(PREFIX + name, {
-      ...{ argv, channel, about },
-      options: { stdin, pty, mergeOutput, timeoutMs },
-    } satisfies NotedCommand);
+  const note = (channel: number) => {
+    const noted: NotedCommand = { argv, channel, about, options: { stdin, pty, mergeOutput, timeoutMs } };
+    journal?.note(PREFIX + name, noted);
+  };
   return new RunningProcess(context, argv, { ...options, onChannel: note });
 }
 
@@ -75,7 +73,7 @@ export async function resumeSandbox(
   directory: string,
   { settings: given, options }: { settings: SandboxSettings; options: StartOptions },
 ): Promise<{ opened: OpenedSandbox; commands: ResumedCommand[] }> {
-  const record = readLastingRecord(directory);
+  const record = readResumeRecord(directory);
   const recovered = record === null ? null : recoverJournal(directory);
   if (record === null || recovered === null) throw gone("its files do not say how to go on");
   const engine = await options.engine;
@@ -90,6 +88,37 @@ export async function resumeSandbox(
   const toolbox = await requireToolbox(engine, brigHome);
   const kept = { plan, toolbox, imageId, keep: settings.keep, warn, recordFor };
   const container = SandboxContainer.resume(engine, kept, record);
+  try {
+    return await goOnIn(container, {
+      record,
+      recovered,
+      settings,
+      options,
+      warn,
+      recordFor,
+      toolbox,
+      directory,
+    });
+  } catch (error) {
+    // What cannot be gone on with must not run on. An engine that failed may have it for another process.
+    if (!isEngineFailure(error)) await container.giveUp();
+    throw error;
+  }
+}
+
+interface Resumption extends Omit<TreeOpening, "engine" | "plan" | "imageId"> {
+  directory: string;
+  record: ResumeRecord;
+  recovered: RecoveredJournal;
+  settings: SandboxSettings;
+  options: StartOptions;
+}
+
+async function goOnIn(
+  container: SandboxContainer,
+  { record, recovered, settings, options, warn, recordFor, toolbox, directory }: Resumption,
+): Promise<{ opened: OpenedSandbox; commands: ResumedCommand[] }> {
+  const { engine, plan } = container;
   const journal = newJournal(directory, { warn, recovered });
   const listeners = listenersOf(record, settings);
   let commands: ResumedCommand[] = [];
@@ -105,14 +134,22 @@ export async function resumeSandbox(
       },
     },
   );
-  const tree = await treeOf(record, settings, { engine, toolbox, warn, recordFor });
-  const opened = await openedOn(container, {
-    ...{ plan, engine, settings, options, tree, warn, journal, ...running },
-    upstream: await upstreamOf(settings, options),
-    restart: async () => {
-      throw gone("it cannot be started again");
-    },
-  });
+  let tree: OverlayTree | null = null;
+  let opened: OpenedSandbox;
+  try {
+    tree = await treeOf(record, settings, { engine, toolbox, warn, recordFor });
+    opened = await openedOn(container, {
+      ...{ plan, engine, settings, options, tree, warn, journal, ...running },
+      upstream: await upstreamOf(settings, options),
+      restart: async () => {
+        throw gone("it cannot be started again");
+      },
+    });
+  } catch (error) {
+    running.link.close(gone("its start failed"));
+    if (tree !== null) await settings.overlay?.release().catch(warn);
+    throw error;
+  }
   const release: OpenedSandbox["release"] = async (how) => {
     await opened.release(how);
     if (tree !== null) await settings.overlay?.release();
@@ -121,7 +158,7 @@ export async function resumeSandbox(
 }
 
 /** Settings that were read again would have a new tree. */
-function withTreeOf({ plan, tree }: LastingRecord, settings: SandboxSettings): SandboxSettings {
+function withTreeOf({ plan, tree }: ResumeRecord, settings: SandboxSettings): SandboxSettings {
   if (tree === null || plan.overlay === null) return settings;
   const leaseSeconds = settings.keep ? 0 : settings.leaseSeconds;
   const top = { ...tree, changedNs: BigInt(tree.changedNs) };
@@ -129,7 +166,7 @@ function withTreeOf({ plan, tree }: LastingRecord, settings: SandboxSettings): S
 }
 
 async function treeOf(
-  { plan, imageId }: LastingRecord,
+  { plan, imageId }: ResumeRecord,
   { overlay: shared }: SandboxSettings,
   { engine, toolbox, warn, recordFor }: Omit<TreeOpening, "plan" | "imageId">,
 ): Promise<OverlayTree | null> {
@@ -168,7 +205,11 @@ async function removeContainersOf(tree: string, engine: Engine): Promise<void> {
   await Promise.all(left.map(({ id }) => engine.removeContainer(id)));
 }
 
-function listenersOf({ plan, knownListeners }: LastingRecord, { environment }: SandboxSettings) {
+function isEngineFailure(error: unknown): boolean {
+  return isBrigError(error) && error.code.startsWith("engine.");
+}
+
+function listenersOf({ plan, knownListeners }: ResumeRecord, { environment }: SandboxSettings) {
   return knownListeners && knownListenersOf(plan, knownListeners, hostDirectories(environment));
 }
 

@@ -29,7 +29,7 @@ export interface CommandContext {
   egress?: CommandEgress | undefined;
   /** Hides the sandbox's secrets in the output of its commands. Absent without secrets. */
   mask?: SecretMask | undefined;
-  /** Whether requests are still sent once the link takes no others. */
+  /** Whether its requests are sent although the sandbox is being closed and takes no others. */
   isLast?: true | undefined;
   /** Called when the runner cannot end a process tree, so that the container has to be killed. */
   onStuck(): void;

@@ -284,7 +284,7 @@ function scriptOf(name: string, args: readonly string[]): string | null {
   return shells.has(name) || name === "su" ? scriptArgument(args) : null;
 }
 
-/** The argument after `-c`, a letter that may be combined with others. */
+/** The script that follows `-c`, which may be written together with other letters, as in `-lc`. */
 function scriptArgument(args: readonly string[]): string | null {
   const flag = args.findIndex((arg) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg));
   return flag === -1 ? null : (args[flag + 1] ?? null);

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -243,5 +243,22 @@ describe("a sandbox whose owner is killed", () => {
     await engine.removeContainer(containerId);
     const next = new Owner({ ...place, how: "resume" });
     await expect(next.begun).rejects.toThrow("its container has ended");
+  });
+
+  sandboxTest("is removed if its policy is not the one that it was started with", async ({ directory }) => {
+    const place = await makePlace(directory);
+    const owner = new Owner({ ...place, how: "start" });
+    const { containerId } = await owner.begun;
+    await owner.kill();
+    const file = join(place.directory, "sandbox.json");
+    const record = JSON.parse(await readFile(file, "utf8"));
+    record.plan.limits.pids++;
+    await writeFile(file, JSON.stringify(record));
+    const next = new Owner({ ...place, how: "resume" });
+    await expect(next.begun).rejects.toThrow("did not enforce the policy");
+    const engine = await testEngine();
+    await expect.poll(() => engine.inspectContainer(containerId), { timeout: 20_000 }).toBeNull();
+    expect(await readdir(place.workspace)).toEqual([]);
+    expect(await readdir(join(place.home, "sandboxes"))).toEqual([]);
   });
 });

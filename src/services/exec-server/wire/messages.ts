@@ -40,7 +40,7 @@ export class RpcError extends Error {
   }
 }
 
-/** The error for a request that cannot be answered as it was sent, or not now. */
+/** The error for a request that is wrong, or that comes at the wrong time. */
 export function invalidRequest(message: string): RpcError {
   return new RpcError(message, { code: RpcErrorCode.invalidRequest });
 }

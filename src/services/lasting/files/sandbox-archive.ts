@@ -44,7 +44,7 @@ async function* entriesAt(files: SandboxFiles, { path, name, signal }: Place): A
   }
 }
 
-/** Exactly as many bytes as the archive has announced. Error: `file.failed` for a file that is shorter meanwhile. */
+/** Exactly as many bytes as the archive has announced. Error: `file.failed` if the file has become shorter since. */
 async function* contentOf(
   files: SandboxFiles,
   { path, stat, signal }: { path: string; stat: FileStat; signal: AbortSignal },

@@ -6,6 +6,7 @@ import { BrigError, isBrigError } from "../../../errors.js";
 import { systemReason } from "../../../lib/errno.js";
 import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
 import { type Owner, ownerState, readHostProcesses } from "../../../lib/owner.js";
+import { withinLivedTime } from "../../../lib/time/lived-time.js";
 import type { Receipt, ResumedCommand, Sandbox, SandboxAbout } from "../../../sandbox/index.js";
 import { canBeResumed, disposeFirst, forgetLasting, spawnLasting } from "../../../sandbox/index.js";
 import { type OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
@@ -69,6 +70,9 @@ export interface HeldSandbox {
   log: OutputLog;
   shell: SharedShell;
 }
+
+/** After so long the container has most likely ended with its lease, and those who call wait for the others. */
+const TAKE_OVER_MS = 60_000;
 
 interface LastingSetOptions {
   brigHome: string;
@@ -138,7 +142,14 @@ export class LastingSet {
     const request = readRequest(directory);
     if (request === null) throw endedError({ name, reason: "owner-killed" });
     const tell = (text: string) => onWarning(new Error(`${name}: ${text}`));
-    const { commands, ...opened } = await resume(request, { directory, signal, tell });
+    const resuming = resume(request, { directory, signal, tell });
+    const { commands, ...opened } = await withinLivedTime(resuming, TAKE_OVER_MS, notInTime(name)).catch(
+      (error) => {
+        // One that comes too late belongs to nobody.
+        resuming.then(({ sandbox }) => sandbox.close()).catch(() => undefined);
+        throw error;
+      },
+    );
     const livedMs = Date.now() - Date.parse(record.about.createdAt);
     const maxLifeMs = Math.max(1, opened.maxLifeMs - Math.max(0, livedMs));
     const own: LastingRecord = { ...record, owner, about: { ...opened.about } };
@@ -212,6 +223,7 @@ export class LastingSet {
     });
     this.#held.delete(name);
     removeLasting(this.#options.brigHome, name);
+    removeKept(this.#options.brigHome, name);
     return receipt;
   }
 
@@ -348,6 +360,12 @@ function notedIn(sandbox: Sandbox): NotedCommands | undefined {
     spawn: (command) => spawnLasting(sandbox, command),
     forget: (name) => void forgetLasting(sandbox, name),
   };
+}
+
+function notInTime(name: string): BrigError {
+  return new BrigError(`the engine did not answer in time to go on with the sandbox ${name}`, {
+    code: "engine.failed",
+  });
 }
 
 /** A terminal has one output. */

@@ -8,10 +8,10 @@ const WATCHED = "BRIG_WATCHED";
 
 /**
  * Waits for a line. If its input ends before there is one, whoever was to write it was killed: it runs the next owner, and another one each time
- * that one is killed (SIGKILL) or has crashed (SIGABRT, SIGSEGV).
+ * that one is killed (SIGKILL) or has crashed (SIGABRT, SIGSEGV), but not for ever.
  */
 const WATCH =
-  'read -r line || until "$@" </dev/null; do case $? in 134 | 137 | 139) ;; *) break ;; esac; done';
+  'read -r line || until "$@" </dev/null; do case $? in 134 | 137 | 139) tried=$((tried + 1)); [ "$tried" -lt 1000 ] || break ;; *) break ;; esac; done';
 
 /**
  * Has another owner started at once if this process is killed. Until then a shell of less than a megabyte waits for it. It has to be told of an

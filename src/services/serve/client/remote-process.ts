@@ -15,7 +15,7 @@ interface RemotePlace {
   sandbox: string;
 }
 
-/** How long one request waits for output; the next one follows at once. */
+/** How long one request waits for output. After that, the next one is sent at once. */
 const POLL_MS = 30_000;
 /** How long to wait before the output is asked for again, while the service is not reached or has no room for the answer. */
 const RETRY_AFTER_MS = [100, 200, 400, 800, 1600, 3200];

@@ -28,7 +28,7 @@ interface KnownCreate {
 
 /**
  * The creates whose clients have given them a key. A key is known while its create runs and as long as its sandbox is there, so
- * that there are never many more of them than sandboxes.
+ * the number of keys stays near the number of sandboxes.
  */
 export class IdempotentCreates {
   readonly #known = new Map<string, KnownCreate>();

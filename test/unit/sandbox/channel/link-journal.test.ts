@@ -3,7 +3,11 @@ import { join } from "node:path";
 import { describe, expect, it as plain } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
 import { encodeFrame } from "../../../../src/sandbox/channel/frames.js";
-import { LinkJournal, recoverJournal } from "../../../../src/sandbox/channel/link-journal.js";
+import {
+  type JournalNote,
+  LinkJournal,
+  recoverJournal,
+} from "../../../../src/sandbox/channel/link-journal.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
 import { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
 import type { CommandContext } from "../../../../src/sandbox/process/command.js";
@@ -172,7 +176,7 @@ describe("a journal", () => {
     journal.takeState = () => ({ bootId: 9n, received, acknowledged: 4n, kept, lastChannel: 3 });
     journal.begin();
     journal.sent(encodeFrame(FrameType.spawn, 1, Buffer.alloc(20)));
-    journal.note("command one", { argv: ["yes"] });
+    journal.note("command one", { channel: 1 });
     const payload = Buffer.alloc(64 * 1024, "y");
     const frames = 1500;
     for (let i = 0; i < frames; i++) {
@@ -184,7 +188,7 @@ describe("a journal", () => {
     expect(bytes).toBeLessThanOrEqual(72 * 1024 * 1024);
     const recovered = recoverJournal(directory);
     expect(recovered?.state).toMatchObject({ bootId: 9n, received: BigInt(frames), acknowledged: 4n, kept });
-    expect(recovered?.notes).toEqual(new Map([["command one", { argv: ["yes"] }]]));
+    expect(recovered?.notes).toEqual(new Map([["command one", { channel: 1 }]]));
     const history = recovered?.historyOf(1);
     expect(history?.totals?.outputBytes).toBe(frames * payload.length);
     const known = history?.frames.reduce((sum, frame) => sum + frame.payload.length, 0) ?? 0;
@@ -208,6 +212,27 @@ describe("a journal", () => {
       expect(recoverJournal(directory)).toBeNull();
     },
   );
+
+  it("does not grow with commands that nobody asks for, nor begins a file for each frame after a long note", ({
+    directory,
+  }) => {
+    const journal = new LinkJournal(directory, { onFailure: fails });
+    journal.takeState = () => ({ bootId: 9n, received: 0n, acknowledged: 0n, kept: [], lastChannel: 1 });
+    journal.begin();
+    const long: JournalNote & { argv: string } = { channel: 1, argv: "x".repeat(10 * 1024 * 1024) };
+    journal.note("command long", long);
+    const payload = Buffer.alloc(64 * 1024);
+    for (let channel = 2; channel < 1500; channel++) {
+      journal.sent(encodeFrame(FrameType.spawn, channel, Buffer.alloc(20)));
+      journal.received({ type: FrameType.stdout, channel, payload });
+      journal.received({ type: FrameType.exit, channel, payload: Buffer.alloc(44) });
+    }
+    journal.close();
+    expect(readdirSync(directory).length).toBeLessThan(10);
+    const recovered = recoverJournal(directory);
+    expect(recovered?.notes.get("command long")).toEqual(long);
+    expect([...(recovered?.files.lost.keys() ?? [])]).toEqual([]);
+  });
 
   it("that was never begun says nothing", ({ directory }) => {
     mkdirSync(directory);
