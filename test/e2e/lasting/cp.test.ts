@@ -1,5 +1,6 @@
 import { chmod, mkdir, readFile, readlink, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
 import { describe, expect, it } from "vitest";
 import { type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
@@ -89,6 +90,33 @@ describe("brig cp", () => {
       expect([exitCode === 0, stderr], args.join(" ")).toEqual([false, expect.stringContaining(why)]);
     }
     expect((await place.run("cp", "none:/x", ".")).exitCode).toBe(2);
+  });
+
+  it("says why it failed, however much is still to be sent", async () => {
+    const place = await placeWithOne();
+    await mkdir(join(place.workspace, "much"));
+    for (let i = 0; i < 5; i++)
+      await writeFile(join(place.workspace, "much", `file-${i}`), Buffer.alloc(4 * 1024 * 1024));
+    for (let i = 0; i < 10; i++) {
+      // The top of the archive has the name of a file there, so that nothing of it can be written.
+      const { exitCode, stderr } = await place.run("cp", "much", "one:/etc/hostname/x");
+      expect([exitCode === 0, stderr]).toEqual([false, expect.stringContaining("/etc/hostname/x")]);
+    }
+  });
+
+  it("lets go of the sandbox when it is killed while it sends", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "one", "--idle", "2s");
+    await writeFile(join(place.workspace, "file"), Buffer.alloc(1024 * 1024));
+    const archive = await execa("tar", ["-cf", "-", "file"], { cwd: place.workspace, encoding: "buffer" });
+    const copying = place.start(["cp", "-", "one:/tmp"], { holdsInputOpen: true });
+    // The rest of the file never follows.
+    copying.stdin?.write(archive.stdout.subarray(0, 100_000));
+    await sleep(1000);
+    copying.kill("SIGKILL");
+    await copying;
+    const state = async () => JSON.parse((await place.run("ps", "--all", "--json")).stdout)[0]?.state;
+    await expect.poll(state, { timeout: 20_000, interval: 500 }).toBe("stopped");
   });
 
   it("writes through no link that a command has made", async () => {

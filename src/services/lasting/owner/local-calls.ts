@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
+import { PassThrough } from "node:stream";
+import { finished, pipeline } from "node:stream/promises";
 import { isBrigError } from "../../../errors.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
@@ -111,7 +112,15 @@ export class LocalCalls {
     response.once("close", () => gone.abort(new DOMException("the client has disconnected", "AbortError")));
     await this.#lasting.get(name).served.use(gone.signal, async ({ sandbox, signal }) => {
       if (call.startsWith("PUT")) {
-        await writeArchive(sandbox, request, { path, hasTop: given.has("top"), signal });
+        // Whoever stops reading early destroys what they read, which must not be the connection that the answer is for.
+        const archive = request.pipe(new PassThrough());
+        request.once("close", () => void (request.complete || archive.destroy(gone.signal.reason)));
+        try {
+          await writeArchive(sandbox, archive, { path, hasTop: given.has("top"), signal });
+        } finally {
+          request.unpipe(archive);
+          await discardRest(request);
+        }
         return sendJson(response, 200, {});
       }
       const stat = await sandbox.files.stat(path, { followSymlinks: given.has("follow"), signal });
@@ -168,6 +177,12 @@ async function sendLog(
     if (!gone.signal.aborted) throw error;
   }
   response.end();
+}
+
+/** A client that is still sending would not read an answer. Resolves when it has sent all, or is gone. */
+async function discardRest(request: IncomingMessage): Promise<void> {
+  request.resume();
+  await finished(request, { writable: false }).catch(() => undefined);
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {
