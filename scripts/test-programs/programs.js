@@ -43,6 +43,8 @@ export const programs = {
   // It brings OpenSSH's client.
   "openssh-server": { debian: "openssh-server", path: "/usr/sbin/sshd" },
   python3: { debian: "python3", bin: "python3" },
+  zsh: { debian: "zsh", bin: "zsh" },
+  fish: { debian: "fish", bin: "fish" },
 };
 
 export function folderOf({ packages }) {

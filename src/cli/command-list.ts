@@ -1,20 +1,4 @@
-import type { DefineCommand } from "../command/index.js";
-
-export interface CommandEntry {
-  name: string;
-  /** The heading in the help that it is under. */
-  group?: string;
-  summary: string;
-  load: () => Promise<DefineCommand>;
-  /**
-   * Exits with the code of the program in the sandbox, and with 125 for every failure of brig, bad usage too.
-   */
-  passesExitCodeOn?: boolean;
-  /** Not in the help: it is for brig itself. */
-  isHidden?: boolean;
-  /** With `--json` the command prints one event per line, so an error is printed as an event as well. */
-  printsEvents?: boolean;
-}
+import type { CommandEntry } from "./command-entry.js";
 
 const agents = "Agents and their sessions:";
 const sandboxes = "Sandboxes:";
@@ -268,6 +252,18 @@ export const commands: CommandEntry[] = [
     group: machine,
     summary: "remove containers, volumes and directories that dead sessions left behind",
     load: async () => (await import("./commands/gc.js")).defineGc,
+  },
+  {
+    name: "completion",
+    group: machine,
+    summary: "print a script that completes brig's commands in bash, zsh or fish",
+    load: async () => (await import("./completion/completion-command.js")).defineCompletion,
+  },
+  {
+    name: "complete",
+    summary: "what may follow the words of a command line",
+    load: async () => (await import("./completion/completion-command.js")).completeOf(commands),
+    isHidden: true,
   },
   {
     name: "owner",

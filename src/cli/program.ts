@@ -5,7 +5,7 @@ import { jsonText } from "../lib/json/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
 import { checkHome, environmentProblem } from "./check-home.js";
-import type { CommandEntry } from "./command-list.js";
+import type { CommandEntry } from "./command-entry.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { hintForCommand } from "./usage/familiar-commands.js";
@@ -87,6 +87,18 @@ const brig = {
     "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
     'Without a command, brig starts a conversation at the terminal, with the options of brig run: brig "fix the tests".',
 };
+
+/** The program, with the arguments and options of the command that the words name. */
+export async function programOf(
+  [first]: readonly string[],
+  options: Pick<ProgramOptions, "context" | "commands">,
+): Promise<Command> {
+  const program = defineProgram(options);
+  const entry = options.commands.find(({ name }) => name === first);
+  const command = program.commands.find((candidate) => candidate.name() === first);
+  if (entry && command) (await entry.load())(command, options.context);
+  return program;
+}
 
 function defineProgram({
   context,

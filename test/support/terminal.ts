@@ -65,9 +65,14 @@ export class Terminal implements AsyncDisposable {
 
   /** Starts `brig` with these arguments on a terminal of 30 rows and 100 columns, unless other ones are asked for. */
   static async open(args: string[], options: TerminalOptions): Promise<Terminal> {
+    return await Terminal.openProgram([process.execPath, program, ...onTestRuntime(args)], options);
+  }
+
+  /** Starts another program. */
+  static async openProgram(argv: string[], options: TerminalOptions): Promise<Terminal> {
     const notes = await temporaryDirectory();
     const note = (name: string) => quote(join(notes.path, name));
-    const call = [process.execPath, program, ...onTestRuntime(args)].map(quote).join(" ");
+    const call = argv.map(quote).join(" ");
     const start = `sh -c 'echo $$ > "$0"; exec "$@"' ${note("pid")} ${call}`;
     const asJob = ["set -m", start, `echo $? > ${note("stopped")}`, `stty -g > ${note("between")}`, "fg"];
     const command = [

@@ -17,7 +17,9 @@ export type TestProgramName =
   | "redis-server"
   | "podman"
   | "openssh-server"
-  | "python3";
+  | "python3"
+  | "zsh"
+  | "fish";
 
 export interface TestProgram {
   /** Empty where the program is missing. */

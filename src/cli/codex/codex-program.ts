@@ -1,7 +1,7 @@
 import type { CliContext } from "../../command/index.js";
 import type { Environment } from "../../lib/env.js";
 import { environmentProblem } from "../check-home.js";
-import type { CommandEntry } from "../command-list.js";
+import type { CommandEntry } from "../command-entry.js";
 import { runProgram } from "../program.js";
 
 const commands: CommandEntry[] = [

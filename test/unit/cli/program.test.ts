@@ -2,7 +2,8 @@ import type { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { runCodexProgram } from "../../../src/cli/codex/codex-program.js";
-import { type CommandEntry, commands } from "../../../src/cli/command-list.js";
+import type { CommandEntry } from "../../../src/cli/command-entry.js";
+import { commands } from "../../../src/cli/command-list.js";
 import { type HostProcess, openHost } from "../../../src/cli/host.js";
 import { runProgram } from "../../../src/cli/program.js";
 import { runInProcess } from "../../../src/cli/run-in-process.js";
@@ -88,7 +89,10 @@ describe("runProgram", () => {
     const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
     expect(headings.length).toBeGreaterThanOrEqual(5);
     const shown = commands.filter(({ name }) => new RegExp(`^ {2}${name}\\b`, "m").test(stdout));
-    expect(commands.filter((entry) => !shown.includes(entry)).map(({ name }) => name)).toEqual(["owner"]);
+    expect(commands.filter((entry) => !shown.includes(entry)).map(({ name }) => name)).toEqual([
+      "complete",
+      "owner",
+    ]);
     expect(shown.filter(({ group }) => group === undefined)).toEqual([]);
   });
 
