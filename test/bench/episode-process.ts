@@ -10,6 +10,8 @@ export class EpisodeProcess implements AsyncDisposable {
   static async start(side: EpisodeSide, signal: AbortSignal): Promise<EpisodeProcess> {
     const program = fileURLToPath(new URL("./episodes-process.js", import.meta.url));
     const child = fork(program, { signal, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    // An interruption is an error of the child too, also while nobody waits for it.
+    child.on("error", () => undefined);
     child.send(side);
     await replyOf(child);
     return new EpisodeProcess(child);

@@ -94,12 +94,14 @@ async function measure({ only, isQuick, runtime, asJson, out }: BenchOptions): P
     const measured: Measured[] = [];
     for (const bench of benches.filter(({ name }) => only.length === 0 || only.includes(name))) {
       measured.push(await runOne(bench, context));
-      if (signal.aborted) return 130;
+      if (signal.aborted) break;
     }
     const report: Report = { machine: machine(), isQuick, runtime: runtime ?? null, benches: measured };
     const json = `${JSON.stringify(report, null, 2)}\n`;
     if (out !== undefined) await writeFile(out, json);
     process.stdout.write(asJson ? json : reportAsText(report));
+    // What was measured before an interruption took long, and is not lost.
+    if (signal.aborted) return 130;
     return measured.every(({ failure }) => failure === null) ? 0 : 1;
   } finally {
     await rm(workspace, { recursive: true, force: true });

@@ -15,6 +15,8 @@ export async function measureInOwnProcess(
     signal,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
+  // An interruption is an error of the child too, also while nobody waits for it.
+  child.on("error", () => undefined);
   const reply = once(child, "message");
   const early = once(child, "exit").then(([code]) => {
     throw new Error(`${program} ended with ${code} before it had measured anything`);
