@@ -9,13 +9,21 @@ export { QuestionQueue } from "./approvals/question-queue.js";
 export type { CompactionOptions } from "./compaction/compactor.js";
 export type { Config, McpServerConfig } from "./config/config-schema.js";
 export { DEFAULT_MODEL } from "./config/config-schema.js";
+export { editedConfig, INITIAL_CONFIG, missingConfig } from "./config/edit-config.js";
 export type { KeyPath } from "./config/key-path.js";
 export { formatKey, KEY_PATTERN, parseKey } from "./config/key-path.js";
 export type { McpServerInput } from "./config/mcp-servers-schema.js";
 export type { DescribedValue } from "./config/settings/describe-config.js";
 export { describeConfig } from "./config/settings/describe-config.js";
 export type { ConfigChoice, LoadedConfig } from "./config/settings/load-config.js";
-export { configFiles, loadConfig, parseOverride } from "./config/settings/load-config.js";
+export {
+  checkConfigText,
+  configFiles,
+  configKey,
+  configValue,
+  loadConfig,
+  parseOverride,
+} from "./config/settings/load-config.js";
 export { describeSource } from "./config/settings/sources.js";
 export { keyLines, parseToml } from "./config/toml-document.js";
 export type { ContextOptions } from "./context/context-messages.js";

@@ -15,7 +15,11 @@ const MAX_BYTES = 1024 * 1024;
 /** Reads the user's configuration file; null if it does not exist. Error: `config.invalid`. */
 export async function readConfigFile(file: string, home: string | undefined): Promise<SettingTree | null> {
   const text = await readText(file);
-  if (text === null) return null;
+  return text === null ? null : configTree(text, file, home);
+}
+
+/** What the text of a configuration file says. Error: `config.invalid`. */
+export function configTree(text: string, file: string, home: string | undefined): SettingTree {
   const { table, lineOf } = parseToml(text, file);
   const resolved = resolvePaths(table, { base: dirname(file), home });
   return settingTree(resolved, (path) => ({ kind: "file", file, line: lineOf(path) }));

@@ -14,6 +14,7 @@ import {
 } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
+import { defineConfigEdits } from "./config-edits.js";
 
 interface ShowFlags extends ConfigFlags {
   json?: boolean;
@@ -21,7 +22,10 @@ interface ShowFlags extends ConfigFlags {
 
 export function defineConfig(command: Command, context: CliContext): void {
   command.action(() => {
-    throw invalidUsage("brig config needs a subcommand: show or path", "see: brig config --help");
+    throw invalidUsage(
+      "brig config needs a subcommand: show, path, init, set, unset or edit",
+      "see: brig config --help",
+    );
   });
   addConfigOptions(command.command("show"))
     .description("print each value and where it comes from, with warnings about mistakes")
@@ -33,6 +37,7 @@ export function defineConfig(command: Command, context: CliContext): void {
     .description("print the path of the configuration file, even if there is none yet")
     .option("--json", "print the path as JSON")
     .action((flags: { json?: boolean }) => showPath(flags, context));
+  defineConfigEdits(command, context);
 }
 
 async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> {

@@ -6,10 +6,14 @@ import { dirname } from "node:path";
  * Writes a whole file that a crash at any moment leaves as it was or as it will be. A symbolic link of that
  * name is replaced, not followed.
  */
-export async function writeDurably(path: string, content: string | AsyncIterable<string>): Promise<void> {
+export async function writeDurably(
+  path: string,
+  content: string | AsyncIterable<string>,
+  { mode = 0o644 }: { mode?: number } = {},
+): Promise<void> {
   const unfinished = `${path}.${randomBytes(6).toString("hex")}.new`;
   try {
-    const file = await open(unfinished, "wx", 0o644);
+    const file = await open(unfinished, "wx", mode);
     try {
       await writeFile(file, content);
       await file.sync();

@@ -4,7 +4,7 @@ import { parse, TomlError } from "smol-toml";
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
 import type { ApprovalPolicy } from "../../../sandbox/index.js";
-import { chosenProfile, readConfigFile, resolvePaths } from "../config-file.js";
+import { chosenProfile, configTree, readConfigFile, resolvePaths } from "../config-file.js";
 import { type Config, configSchema, type McpServerConfig } from "../config-schema.js";
 import { formatKey, KEY_PATTERN, type KeyPath, parseKey } from "../key-path.js";
 import { shellEnvironmentWarnings } from "../shell-environment.js";
@@ -106,6 +106,16 @@ export async function loadConfig(
     notes: unusedKeyNotes([fileTree, profile.tree, overrides]),
     sources: sourcesOf(tree),
   };
+}
+
+/**
+ * Checks what a configuration file is to contain before it is written there, and gives a sentence for each key that brig does not know. Error:
+ * `config.invalid`.
+ */
+export function checkConfigText(text: string, file: string, home: string | undefined): string[] {
+  const tree = configTree(text, file, home);
+  checkMcpServers(checked(tree), tree);
+  return unknownKeyWarnings(tree);
 }
 
 /** The places of the user's configuration. The first file that exists is read. */
@@ -257,7 +267,7 @@ const assignmentPattern = new RegExp(`^\\s*(${KEY_PATTERN})\\s*=([\\s\\S]*)$`);
 /** Parses `key=value`: a dotted key, and a TOML value or plain text. Error: `usage.invalid`. */
 export function parseOverride(assignment: string): Table {
   const [, key = "", text = ""] = assignmentPattern.exec(assignment) ?? [];
-  const path = partsOf(key);
+  const path = configKey(key);
   if (path === null)
     // The value is not shown, since it may be a secret.
     throw new BrigError(`-c ${assignment.replace(/=[\s\S]*/, "=…")} is not key=value`, {
@@ -266,12 +276,15 @@ export function parseOverride(assignment: string): Table {
     });
   return path.reduceRight<unknown>(
     (value, part) => Object.fromEntries([[part, value]]),
-    parseValue(text.trim()),
+    configValue(text.trim()),
   ) as Table;
 }
 
-function partsOf(key: string): KeyPath | null {
-  if (key === "") return null;
+const keyPattern = new RegExp(`^${KEY_PATTERN}$`);
+
+/** The parts of a key as a person writes it; null for what is no key. */
+export function configKey(key: string): KeyPath | null {
+  if (!keyPattern.test(key)) return null;
   try {
     return parseKey(key);
   } catch (error) {
@@ -280,7 +293,8 @@ function partsOf(key: string): KeyPath | null {
   }
 }
 
-function parseValue(text: string): unknown {
+/** A value as a person writes it: in TOML, and what is not TOML is text. */
+export function configValue(text: string): unknown {
   try {
     const table = parse(`value = ${text}`);
     // This check is needed because a second line could set another key.

@@ -133,7 +133,7 @@ describe("brig config", () => {
   it("without more says what there is", async () => {
     const { status, stderr } = await config([]);
     expect(status).toBe(2);
-    expect(stderr).toContain("show or path");
+    expect(stderr).toContain("show, path, init, set, unset or edit");
   });
 });
 
