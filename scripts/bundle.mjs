@@ -1,8 +1,10 @@
 // Bundles the command line and the library into a few files each. Loading some four hundred modules one by one takes longer than
 // a short command does, and the bundled packages need not be installed with brig.
-import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { build } from "rolldown";
 import { writeCodeCache } from "./bundle/code-cache.js";
 import { Licences } from "./bundle/licences.js";
@@ -232,6 +234,10 @@ for (const name of await readdir(dist, { recursive: true })) {
 await writeFile(join(dist, "view-page.json"), JSON.stringify(await compileViewPage(root, licences)));
 
 await writeFile(join(dist, "third-party-licences.txt"), await licences.text());
+
+await mkdir(join(dist, "man"), { recursive: true });
+const { stdout: manual } = await promisify(execFile)(process.execPath, [join(cli, "main.js"), "man"]);
+await writeFile(join(dist, "man/brig.1"), manual);
 
 /** Chunks of an earlier build have other names and would stay. */
 async function removeChunks(dir) {

@@ -45,6 +45,7 @@ export const programs = {
   python3: { debian: "python3", bin: "python3" },
   zsh: { debian: "zsh", bin: "zsh" },
   fish: { debian: "fish", bin: "fish" },
+  mandoc: { debian: "mandoc", bin: "mandoc" },
 };
 
 export function folderOf({ packages }) {

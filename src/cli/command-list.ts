@@ -266,6 +266,12 @@ export const commands: CommandEntry[] = [
     isHidden: true,
   },
   {
+    name: "man",
+    summary: "print the manual page",
+    load: async () => (await import("./usage/man-command.js")).manOf(commands),
+    isHidden: true,
+  },
+  {
     name: "owner",
     summary: "keep the sandboxes of brig up",
     load: async () => (await import("./lasting/owner-command.js")).defineOwner,

@@ -88,15 +88,16 @@ const brig = {
     'Without a command, brig starts a conversation at the terminal, with the options of brig run: brig "fix the tests".',
 };
 
-/** The program, with the arguments and options of the command that the words name. */
+/** The program, with the arguments and options of the commands of these names. */
 export async function programOf(
-  [first]: readonly string[],
+  names: readonly string[],
   options: Pick<ProgramOptions, "context" | "commands">,
 ): Promise<Command> {
   const program = defineProgram(options);
-  const entry = options.commands.find(({ name }) => name === first);
-  const command = program.commands.find((candidate) => candidate.name() === first);
-  if (entry && command) (await entry.load())(command, options.context);
+  for (const { name, load } of options.commands.filter((entry) => names.includes(entry.name))) {
+    const command = program.commands.find((candidate) => candidate.name() === name);
+    if (command !== undefined) (await load())(command, options.context);
+  }
   return program;
 }
 

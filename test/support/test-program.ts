@@ -19,7 +19,8 @@ export type TestProgramName =
   | "openssh-server"
   | "python3"
   | "zsh"
-  | "fish";
+  | "fish"
+  | "mandoc";
 
 export interface TestProgram {
   /** Empty where the program is missing. */

@@ -91,6 +91,7 @@ describe("runProgram", () => {
     const shown = commands.filter(({ name }) => new RegExp(`^ {2}${name}\\b`, "m").test(stdout));
     expect(commands.filter((entry) => !shown.includes(entry)).map(({ name }) => name)).toEqual([
       "complete",
+      "man",
       "owner",
     ]);
     expect(shown.filter(({ group }) => group === undefined)).toEqual([]);
