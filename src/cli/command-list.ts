@@ -254,6 +254,12 @@ export const commands: CommandEntry[] = [
     load: async () => (await import("./commands/gc.js")).defineGc,
   },
   {
+    name: "version",
+    group: machine,
+    summary: "print the version",
+    load: async () => (await import("./commands/version.js")).defineVersion,
+  },
+  {
     name: "completion",
     group: machine,
     summary: "print a script that completes brig's commands in bash, zsh or fish",
