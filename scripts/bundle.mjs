@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { build } from "rolldown";
 import { writeCodeCache } from "./bundle/code-cache.js";
 import { Licences } from "./bundle/licences.js";
-import { compileViewPage } from "./bundle/view-page.js";
+import { compilePage, pages } from "./bundle/page.js";
 import { lookThrough, throughDoors } from "./doors.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -231,7 +231,8 @@ for (const name of await readdir(dist, { recursive: true })) {
   if (seen !== declarations) await writeFile(file, seen);
 }
 
-await writeFile(join(dist, "view-page.json"), JSON.stringify(await compileViewPage(root, licences)));
+for (const [name, folder] of Object.entries(pages))
+  await writeFile(join(dist, `${name}.json`), JSON.stringify(await compilePage(root, folder, licences)));
 
 await writeFile(join(dist, "third-party-licences.txt"), await licences.text());
 

@@ -8,3 +8,7 @@ export function readVersion(): string {
   const version = manifest instanceof Object && "version" in manifest ? manifest.version : undefined;
   return typeof version === "string" ? version : "unknown";
 }
+
+export function nodeVersion(): string {
+  return process.versions.node;
+}

@@ -113,8 +113,9 @@ async function selectExecuting(selection, paths) {
     const files = Object.keys(executed.files);
     for (const test of touchedTests(executed, { sources, changed: marked, files }))
       selection.add(test, "executes a line that has changed");
-    const isPage = (path) => path.startsWith("src/batch/report/page/");
-    for (const path of paths.filter(isPage)) selectUsers(selection, path, /\bview-(?:page|server)|pictures/);
+    const isPage = (path) => /^src\/(?:batch\/report|lib|services\/serve)\/page\//.test(path);
+    for (const path of paths.filter(isPage))
+      selectUsers(selection, path, /\b(?:view|serve)-page|\bview-server|pictures/);
   }
 }
 

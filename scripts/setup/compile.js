@@ -32,7 +32,7 @@ async function newestChange() {
     join(root, "tsconfig.json"),
     join(root, "package.json"),
     join(root, "scripts", "bundle.mjs"),
-    ...["code-cache.js", "launcher.cjs", "licences.js", "view-page.js"].map((name) =>
+    ...["code-cache.js", "launcher.cjs", "licences.js", "page.js"].map((name) =>
       join(root, "scripts", "bundle", name),
     ),
   ];

@@ -8,7 +8,7 @@ import {
   keyToPem,
   newKeyPair,
   serverCertificate,
-} from "../../src/sandbox/egress/tls/certificate.js";
+} from "../../src/lib/tls/certificate.js";
 import { ownFolder } from "./own-folder.js";
 
 export interface EgressOrder {

@@ -128,6 +128,7 @@ describe("the package that is published", () => {
       const wanted = [
         "LICENSE",
         "README.md",
+        "dist/serve-page.json",
         "dist/view-page.json",
         "docs/errors.md",
         "images/base/Dockerfile",

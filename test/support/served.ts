@@ -5,12 +5,14 @@ import { commandAgent, nopAgent, oracleAgent } from "../../src/batch/runs/agents
 import { openTaskImages } from "../../src/batch/runs/images/open-task-images.js";
 import type { Task } from "../../src/batch/tasks/task.js";
 import { readEnvironment } from "../../src/lib/env.js";
+import { readPageAsset } from "../../src/lib/http/page-html.js";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { createPool } from "../../src/sandbox/pool.js";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { MemoryBudget } from "../../src/services/serve/http/memory-budget.js";
 import { type HttpService, serveHttp } from "../../src/services/serve/http/serve-http.js";
+import { clientOfToken, type ServedClient } from "../../src/services/serve/http/served-client.js";
 import { openService, type ServiceOptions } from "../../src/services/serve/service-calls.js";
 import { testEngine } from "./engine.js";
 import { testRuntime } from "./runtime-differences.js";
@@ -36,6 +38,10 @@ export interface ServedOptions {
   tasks?: readonly Task[];
   limits?: Partial<ServiceOptions["limits"]>;
   http?: HttpService["limits"];
+  /** What the first and the second client may, where that is not the usual. */
+  clients?: readonly Partial<ServedClient>[];
+  /** Whether the page at `/` is served, as it was built. Default: no. */
+  hasPage?: boolean;
   /** What requests, outputs and answers may take together. Default: 1 GiB. */
   bufferedBytes?: number;
   allowsNetwork?: boolean;
@@ -93,16 +99,21 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
   const ended = (async () => {
     try {
       await serveHttp({
-        port: 0,
-        clients: tokens.map((token, index) => ({ name: `${index}`, token })),
+        clients: () =>
+          tokens.map((token, index) => ({
+            ...clientOfToken(`${index}`, token),
+            ...options.clients?.[index],
+          })),
         calls: service.calls,
         memory: new MemoryBudget(options.bufferedBytes ?? 1024 ** 3),
         drain: drain.signal,
         signal: end.signal,
         settled: service.settled,
+        ownerOf: service.ownerOf,
         onListening: (url) => listening(url),
         onFault: onWarning,
         limits: options.http,
+        page: options.hasPage === true ? await readPageAsset("serve-page") : undefined,
       });
     } catch (error) {
       if (!end.signal.aborted) throw error;

@@ -7,7 +7,7 @@ import {
   keyToPem,
   newKeyPair,
   serverCertificate,
-} from "../../src/sandbox/egress/tls/certificate.js";
+} from "../../src/lib/tls/certificate.js";
 
 /** A server of HTTPS on a free port of 127.0.0.1, with a certificate of a company's own authority. */
 export async function tlsServer(host: string, onRequest: RequestListener) {

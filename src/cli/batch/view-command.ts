@@ -56,13 +56,13 @@ async function view(paths: readonly string[], flags: ViewFlags, context: CliCont
 
 async function serve(folders: readonly RunFolder[], flags: ViewFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, signal } = context;
-  const [{ serveView, readPageAsset }, { newToken }] = await Promise.all([
+  const [{ serveView, readViewPage }, { newToken }] = await Promise.all([
     import("../../batch/index.js"),
     import("../../lib/http/bearer-token.js"),
   ]);
   await serveView({
     folders,
-    asset: await readPageAsset(),
+    asset: await readViewPage(),
     port: flags.port ?? 0,
     token: newToken(),
     signal,
@@ -80,8 +80,8 @@ async function writePage(
   context: CliContext,
 ): Promise<void> {
   const { stdout, signal } = context;
-  const { writeStaticPage, readPageAsset } = await import("../../batch/index.js");
-  const asset = await readPageAsset();
+  const { writeStaticPage, readViewPage } = await import("../../batch/index.js");
+  const asset = await readViewPage();
   const report = await writeWholeFile(out, (file) =>
     // `file.write` would not do: it may write less than it was given, without an error.
     writeStaticPage(folders, (piece) => file.appendFile(piece), {

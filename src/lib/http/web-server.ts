@@ -1,5 +1,12 @@
 import { once } from "node:events";
-import { createServer, type OutgoingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createTlsServer, type ServerOptions as TlsOptions } from "node:https";
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
@@ -33,9 +40,11 @@ export function openApp(): Hono<Served> {
   return new Hono<Served>({ getPath: (_, options) => `${options?.env?.incoming.url}`.split("?", 1).join() });
 }
 
+/** With TLS, the server speaks nothing else. */
 export function openWebServer(
   app: Hono<Served>,
   { maxConnections, headMs, requestMs, unreadMs, keepAliveMs }: WebServerLimits,
+  tls?: TlsOptions,
 ): Server {
   const answer = async (request: Request, env: HttpBindings) =>
     inTime(await app.fetch(request, env), env.outgoing, unreadMs);
@@ -45,7 +54,7 @@ export function openWebServer(
     connectionsCheckingInterval: headMs === undefined ? undefined : Math.min(1000, headMs),
     keepAliveTimeout: keepAliveMs,
   };
-  const server = createServer(options, (incoming, outgoing) => {
+  const onRequest: RequestListener = (incoming, outgoing) => {
     outgoing.on("error", () => undefined);
     const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
       ...{ hostname: "localhost", overrideGlobalObjects: false, autoCleanupIncoming: false },
@@ -56,7 +65,11 @@ export function openWebServer(
           : new Response(null, { status: 500 }),
     });
     void listener(incoming, outgoing);
-  });
+  };
+  const server =
+    tls === undefined
+      ? createServer(options, onRequest)
+      : createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, onRequest);
   server.maxConnections = maxConnections;
   return server;
 }

@@ -28,7 +28,7 @@ import {
   keyToPem,
   newKeyPair,
   serverCertificate,
-} from "./tls/certificate.js";
+} from "../../lib/tls/certificate.js";
 import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
 
 export interface InspectionOptions {

@@ -30,6 +30,7 @@ import type { Engine } from "../../sandbox/index.js";
 import { describeNetwork } from "../../sandbox/index.js";
 import type { MemoryShare } from "./http/memory-budget.js";
 import type { Capacity } from "./sandboxes/capacity.js";
+import { watchedEgress } from "./sandboxes/egress-counts.js";
 import { newId } from "./sandboxes/sandbox-set.js";
 import type { OpenedPlace } from "./sandboxes/served-sandbox.js";
 import type { Episode, EpisodeOptions } from "./wire/schemas.js";
@@ -383,6 +384,7 @@ export async function openTask(
     signal.throwIfAborted();
     return {
       sandbox: work.sandbox,
+      egress: watchedEgress(work.sandbox),
       image: work.sandbox.image,
       mode: null,
       network: describeNetwork(networkScope(agentNetwork(task, step))),

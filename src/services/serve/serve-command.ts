@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../../agent/index.js";
 import { loadConfig } from "../../agent/index.js";
@@ -19,13 +18,14 @@ import {
   writeJson,
 } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
-import { newToken, readTokenFile } from "../../lib/http/bearer-token.js";
+import { readPageAsset } from "../../lib/http/page-html.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { connectEngine, createPool, DEFAULT_IMAGE } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
+import { E2bService } from "../e2b/e2b-service.js";
 import { MemoryBudget } from "./http/memory-budget.js";
-import type { ServedClient } from "./http/serve-http.js";
 import { serveHttp } from "./http/serve-http.js";
+import { type Access, openAccess } from "./open-access.js";
 import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
 import type { ServiceOptions } from "./service-calls.js";
@@ -51,7 +51,9 @@ The first ctrl-C or SIGTERM lets calls and episodes that run end, and begins not
 at once. Either way all sandboxes are removed.`;
 
 async function serve(paths: readonly string[], flags: ServeFlags, context: CliContext): Promise<void> {
-  const clients = await servedClients(flags, context);
+  const onWarning = (error: unknown) =>
+    void say(context.stderr, describeError(error, { showsCauses: false }));
+  await using access = await openAccess(flags, context, onWarning);
   const tasks = paths.length === 0 ? [] : await servedTasks(paths, context);
   const { config, warnings, notes } = await loadConfig(context.environment, configChoice(flags, context));
   for (const sentence of [...warnings, ...notes])
@@ -59,43 +61,54 @@ async function serve(paths: readonly string[], flags: ServeFlags, context: CliCo
   const usualAgent = await openUsualAgent(flags, { config, context });
   const directory = await mkdtemp(join(tmpdir(), "brig-serve-"));
   try {
-    await serveUntilDrained({ clients, tasks, usualAgent, config, directory }, flags, context);
+    await serveUntilDrained({ access, tasks, usualAgent, config, directory, onWarning }, flags, context);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
 interface Served {
-  clients: ServedClient[];
+  access: Access;
   tasks: readonly Task[];
   usualAgent: AttemptAgent | null;
   config: Config;
   directory: string;
+  onWarning: (error: unknown) => void;
 }
 
 async function serveUntilDrained(served: Served, flags: ServeFlags, context: CliContext): Promise<void> {
   const { signal, stderr } = context;
+  const { access, onWarning } = served;
   const draining = new AbortController();
   let interruption: Interruption | null = null;
-  const onWarning = (error: unknown) => void say(stderr, describeError(error, { showsCauses: false }));
-  await using opened = await serviceOptions(served, flags, { context, onWarning });
+  await using opened = await serviceOptions(served, flags, context);
   const service = openService(opened.options, draining.signal);
   using _first = context.drainFirst((first) => {
     interruption = first;
     draining.abort();
     void say(stderr, "Calls and episodes that run may end; ctrl-C ends them at once.\n");
   });
+  const memory = new MemoryBudget(flags.maxBuffered, {
+    isShared: () => access.http.clients().length > 1,
+  });
+  const e2b = new E2bService({
+    sandboxes: service.sandboxes,
+    image: opened.options.places.image,
+    ...{ memory, drain: draining.signal, signal, onFault: onWarning },
+  });
   try {
     await serveHttp({
-      port: flags.listen,
-      clients: served.clients,
+      ...access.http,
+      other: e2b,
       calls: service.calls,
-      memory: new MemoryBudget(flags.maxBuffered),
+      memory,
       drain: draining.signal,
       signal,
       settled: service.settled,
+      ownerOf: service.ownerOf,
       onFault: onWarning,
-      onListening: (url) => void announce(url, served.clients, { flags, context }),
+      page: await readPageAsset("serve-page"),
+      onListening: (url) => void announce({ url, ...access.announced }, flags, context),
     });
   } finally {
     await service.close();
@@ -105,9 +118,9 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Cli
 }
 
 async function serviceOptions(
-  { tasks, usualAgent, config, directory }: Served,
+  { tasks, usualAgent, config, directory, onWarning }: Served,
   flags: ServeFlags,
-  { context, onWarning }: { context: CliContext; onWarning: (error: unknown) => void },
+  context: CliContext,
 ): Promise<{ options: ServiceOptions } & AsyncDisposable> {
   const { environment } = context;
   const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE, env } = flags;
@@ -171,23 +184,6 @@ async function openUsualAgent(
   throw invalidUsage("--model is for --agent model", "add --agent model, or leave --model out");
 }
 
-/** Each has a name of its token, or of the only one there is. Error: `usage.invalid`. */
-async function servedClients({ tokenFile }: ServeFlags, { cwd }: CliContext): Promise<ServedClient[]> {
-  if (tokenFile === undefined) return [{ name: "client", token: newToken() }];
-  const clients: ServedClient[] = [];
-  for (const file of tokenFile) {
-    const token = await readTokenFile(resolve(cwd, file));
-    if (clients.some((other) => other.token === token))
-      throw invalidUsage(
-        `two token files have the same token, one of them is ${JSON.stringify(basename(file))}`,
-        "give each client a token of its own",
-      );
-    // What belongs to a client is found again by the next service, in whatever order the files are given.
-    clients.push({ name: createHash("sha256").update(token).digest("hex").slice(0, 32), token });
-  }
-  return clients;
-}
-
 async function servedTasks(paths: readonly string[], context: CliContext): Promise<Task[]> {
   const { cwd, environment, signal, stderr } = context;
   const tasks = await readTasks(paths, { cwd, variables: environment.variables, signal });
@@ -197,13 +193,17 @@ async function servedTasks(paths: readonly string[], context: CliContext): Promi
 }
 
 async function announce(
-  url: string,
-  clients: readonly ServedClient[],
-  { flags, context }: { flags: ServeFlags; context: CliContext },
+  facts: { url: string } & Access["announced"],
+  { json }: ServeFlags,
+  { stdout }: CliContext,
 ): Promise<void> {
-  const { stdout } = context;
-  const [client] = clients;
-  const token = flags.tokenFile === undefined ? client?.token : undefined;
-  if (flags.json === true) return await writeJson(stdout, { url, token });
-  await write(stdout, `url = "${url}"\n${token === undefined ? "" : `token = "${token}"\n`}`);
+  if (json === true) return await writeJson(stdout, { ...facts, e2b: e2bAddresses(facts.url, facts.token) });
+  const { url, token, ca, fingerprint } = facts;
+  const known = Object.entries({ url, token, ca, fingerprint }).filter(([, value]) => value !== undefined);
+  await write(stdout, known.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(""));
+}
+
+/** What clients of E2B are to be given. Some of them only accept keys with this beginning. */
+function e2bAddresses(url: string, token: string | undefined) {
+  return { apiUrl: `${url}/e2b`, sandboxUrl: url, apiKey: token === undefined ? undefined : `e2b_${token}` };
 }

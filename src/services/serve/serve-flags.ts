@@ -12,12 +12,21 @@ import {
   type VariableFlags,
 } from "../../command/index.js";
 import { formatBytes } from "../../lib/bytes.js";
+import { type ListenAddress, parseListenAddress } from "../../lib/http/listen.js";
 import type { SandboxMode } from "../../sandbox/index.js";
 import { isSandboxMode, SANDBOX_MODES } from "../../sandbox/index.js";
 
 export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
-  listen: number;
+  listen: ListenAddress;
+  tlsCert?: string;
+  tlsKey?: string;
+  tlsClientCa?: string;
+  tlsSelfSigned?: boolean;
+  insecureHttp?: boolean;
+  allowHost?: string[];
   tokenFile?: string[];
+  tokens?: string;
+  auditLog?: string;
   sandbox: SandboxMode;
   containerImage?: string;
   runtime?: string;
@@ -38,6 +47,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
 
 const LONGEST_LIFE_MS = 7 * 24 * 3_600_000;
 const DEFAULT_PORT = 8017;
+const DEFAULT_ADDRESS: ListenAddress = { kind: "port", host: "127.0.0.1", port: DEFAULT_PORT };
 const MAX_SANDBOXES = 1000;
 
 export function addServeOptions(command: Command): Command {
@@ -47,15 +57,30 @@ export function addServeOptions(command: Command): Command {
   const duration = durationArgument({ atMostMs: LONGEST_LIFE_MS });
   return addVariableOptions(addLimitOptions(addConfigOptions(command)))
     .addOption(
-      option("--listen <address>", "127.0.0.1:PORT; port 0 is any that is free", listenArgument).default(
-        DEFAULT_PORT,
-        `127.0.0.1:${DEFAULT_PORT}`,
-      ),
+      option(
+        "--listen <address>",
+        "HOST:PORT, [IPV6]:PORT or unix:PATH; port 0 is any that is free. Other machines need TLS",
+        listenArgument,
+      ).default(DEFAULT_ADDRESS, `127.0.0.1:${DEFAULT_PORT}`),
     )
+    .option("--tls-cert <file>", "speak TLS with this certificate and the chain below it, in PEM")
+    .option("--tls-key <file>", "the key of the certificate. Files that change are read again")
+    .option("--tls-self-signed", "speak TLS with a certificate of an authority that is kept in BRIG_HOME")
+    .option("--tls-client-ca <file>", "let only clients connect that have a certificate of this authority")
+    .option("--insecure-http", "answer other machines without TLS: only behind a proxy that has it")
+    .option("--allow-host <name>", "a further name by which clients may ask for the service", collect)
     .option(
       "--token-file <file>",
       "the file with the token of a client; repeated for further clients, each of which sees only its own sandboxes (default: one new token, printed)",
       collect,
+    )
+    .option(
+      "--tokens <file>",
+      "clients with their tokens, rights and quotas, in TOML or JSON; read again when it changes",
+    )
+    .option(
+      "--audit-log <file>",
+      "append a line of JSON for each request: who, from where, what, and how it ended",
     )
     .option(
       "-s, --sandbox <mode>",
@@ -108,10 +133,10 @@ export function addServeOptions(command: Command): Command {
     .option("--json", "print the address and the token as JSON");
 }
 
-function listenArgument(text: string): number {
-  const port = Number(/^(?:http:\/\/)?(?:127\.0\.0\.1|localhost):([0-9]{1,5})\/?$/.exec(text)?.[1]);
-  if (port <= 65_535) return port;
-  throw new InvalidArgumentError("It must be 127.0.0.1:PORT: other addresses are not served.");
+function listenArgument(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (address !== null) return address;
+  throw new InvalidArgumentError("It must be HOST:PORT, [IPV6]:PORT or unix:/PATH.");
 }
 
 /** The largest single request takes this much. */

@@ -1,9 +1,11 @@
 import { invalidUsage } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
+import type { ExecResult } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
 import type { Answer, Call, Calls } from "./http/response.js";
 import { Metrics } from "./metrics.js";
+import { overviewCalls } from "./overview/overview-calls.js";
 import { processCalls } from "./processes/process-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
 import { IdempotentCreates } from "./sandboxes/idempotent-creates.js";
@@ -37,6 +39,9 @@ export interface ServiceOptions {
 /** Everything that the clients have, and how their requests are answered. */
 export interface Service {
   calls: Calls;
+  /** Whose sandbox it is; null for an unknown one. */
+  ownerOf(id: string): string | null;
+  sandboxes: SandboxSet;
   /** Resolves when all episodes have ended. */
   settled(): Promise<void>;
   /** Ends and removes everything. */
@@ -78,6 +83,7 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     ...sandboxCalls(sandboxes, metrics),
     ...settingCalls(sandboxes, places),
     ...workspaceCalls(sandboxes, snapshots),
+    ...overviewCalls({ sandboxes, capacity, drain }),
     createEpisode: async ({ client, body, signal }) => json(await episodes.create(client, body, signal)),
     listEpisodes: async ({ client }) => json({ episodes: episodes.of(client) }),
     getEpisode: async ({ client, id, query, signal }) => {
@@ -98,6 +104,8 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
   });
   return {
     calls,
+    ownerOf: (id) => sandboxes.withId(id)?.client ?? null,
+    sandboxes,
     settled: async () => await episodes.settled(),
     close: async () => void (await Promise.all([sandboxes.close(), episodes.close()])),
   };
@@ -128,12 +136,18 @@ export function sandboxCalls(
       json({ sandboxes: sandboxes.of(client, { labels: query.label }) }),
     getSandbox: async ({ client, id }) => json(sandboxes.get(client, id).record),
     deleteSandbox: async ({ client, id }) => done(sandboxes.remove(client, id)),
-    exec: async (call) =>
-      json(await use(call, (inUse) => metrics.timed(execBuffered(call.body, inUse, call.memory)))),
+    exec: async (call) => {
+      const sandbox = sandboxes.get(call.client, call.id);
+      const run = (inUse: InUse) =>
+        sandbox.commands.noted(call.body.argv, execBuffered(call.body, inUse, call.memory));
+      return json(await sandbox.use(call.signal, (inUse) => metrics.timed(run(inUse))));
+    },
     execStream: async (call) => {
       const sandbox = sandboxes.get(call.client, call.id);
-      const run = async (command: (inUse: InUse) => Promise<void>) =>
-        await sandbox.use(call.signal, (inUse) => metrics.timed(command(inUse)));
+      const run = async (command: (inUse: InUse) => Promise<ExecResult>) =>
+        await sandbox.use(call.signal, (inUse) =>
+          metrics.timed(sandbox.commands.noted(call.body.argv, command(inUse))),
+        );
       return execStreamed(call.body, (command) => metrics.watched(run(command), call.signal), call.memory);
     },
     ...processCalls((client, id) => sandboxes.get(client, id)),

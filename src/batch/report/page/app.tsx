@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ThemeSwitch } from "../../../lib/page/theme-switch.js";
 import { AttemptView } from "./attempt/attempt-view.js";
 import { ChartsView } from "./charts/charts-view.js";
 import { CompareView } from "./compare/compare-view.js";
 import type { ViewName } from "./page-state.js";
 import type { RunSource, ShownRun, SourceState } from "./sources/run-source.js";
 import { AttemptsView } from "./table/attempts-view.js";
-import { ThemeSwitch } from "./theme-switch.js";
 import { type Navigation, usePageState } from "./use-page-state.js";
 
 const titles: Record<ViewName, string> = {
@@ -31,7 +31,7 @@ export function App({ source }: { source: RunSource }) {
       </button>
       <header class="top">
         <p class="brand">
-          brig view <span class="run-name">{name}</span>
+          brig view <span class="subject">{name}</span>
         </p>
         {loaded.kind === "ready" && <Views runs={loaded.runs} navigation={navigation} />}
         <ThemeSwitch />

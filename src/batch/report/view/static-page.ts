@@ -1,10 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { type PageAsset, pageEnd, pageStart } from "../../../lib/http/page-html.js";
 import { staticLimits } from "./attempt-detail.js";
-import { type PageAsset, pageBlock, pageEnd, pageStart } from "./page-html.js";
 import type { RunFolder } from "./run-folder.js";
 import type { AttemptDetail, AttemptRow, StaticPage, StaticRun } from "./view-model.js";
+import { viewPage } from "./view-page.js";
 
 const gzipped = promisify(gzip);
 
@@ -33,7 +34,7 @@ export async function writeStaticPage(
   write: (piece: string) => Promise<void>,
   { asset, maxDetailBytes, signal }: StaticPageOptions,
 ): Promise<StaticPageReport> {
-  await write(pageStart(asset, { connects: false }));
+  await write(pageStart(asset, { ...viewPage, connects: false }));
   const blocks = new DetailBlocks(write, maxDetailBytes);
   const runs: StaticRun[] = [];
   for (const folder of folders) {
@@ -118,4 +119,9 @@ class DetailBlocks {
 
 async function packed(value: unknown): Promise<string> {
   return (await gzipped(JSON.stringify(value))).toString("base64");
+}
+
+/** The data of a block are gzip in base64, so no text of theirs can be read as HTML. */
+function pageBlock(number: number, base64: string): string {
+  return `<script type="application/octet-stream" id="block-${number}">${base64}</script>\n`;
 }

@@ -2,11 +2,12 @@ import { once } from "node:events";
 import type { Context, Hono } from "hono";
 import { hasToken } from "../../../lib/http/bearer-token.js";
 import { isLoopbackHost, isLoopbackUrl, listenOnLoopback } from "../../../lib/http/loopback.js";
+import { type PageAsset, pageHeaders, servedPage } from "../../../lib/http/page-html.js";
 import { openApp, openWebServer, type Served } from "../../../lib/http/web-server.js";
 import { liveLimits } from "./attempt-detail.js";
-import { type PageAsset, pageEnd, pagePolicy, pageStart } from "./page-html.js";
 import type { RunFolder } from "./run-folder.js";
 import type { RunChanges } from "./view-model.js";
+import { viewPage } from "./view-page.js";
 
 export interface ViewService {
   folders: readonly RunFolder[];
@@ -52,7 +53,7 @@ class ViewSite {
   app(): Hono<Served> {
     const app = openApp();
     app.use(async (c, next) => {
-      for (const [name, value] of Object.entries(commonHeaders)) c.header(name, value);
+      for (const [name, value] of Object.entries(pageHeaders)) c.header(name, value);
       const { headers } = c.env.incoming;
       // A hostile site can let its name resolve to 127.0.0.1 (DNS rebinding). The Host header then has the site's name.
       if (!isLoopbackHost(headers.host)) return refused(c, 403, "the Host header names another machine");
@@ -60,10 +61,8 @@ class ViewSite {
       return c.req.method === "GET" ? await next() : refused(c, 405, "only GET is served");
     });
     app.get("/", (c) => {
-      const policy = `${pagePolicy(this.#asset, { connects: true })}; frame-ancestors 'none'`;
-      const page = pageStart(this.#asset, { connects: true }) + pageEnd(this.#asset);
-      const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
-      return c.body(page, 200, headers);
+      const { html, headers } = servedPage(this.#asset, viewPage);
+      return c.body(html, 200, headers);
     });
     // The page itself holds nothing of the run, and everything else needs the token.
     app.use(async (c, next) =>
@@ -103,14 +102,6 @@ class ViewSite {
     return { header, generation, seq, rows, hasMore, unreadableLines };
   }
 }
-
-const commonHeaders = {
-  "cache-control": "no-store",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-};
 
 /** Whether a request has no origin, as those of a page to its own server, or that of the server itself. */
 function comesFromHere(origin: string | undefined, host: string | undefined): boolean {

@@ -13,8 +13,8 @@ import {
 } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import type { Receipt } from "../../../sandbox/index.js";
+import type { Usage } from "../../serve/sandboxes/usage.js";
 import { type ServiceSocket, serviceSocket, socketProblem } from "../home/service-socket.js";
-import type { Usage } from "../owner/usage.js";
 import { FRAME, FrameReader } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";

@@ -9,11 +9,11 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { readVersion } from "../../../version.js";
 import { refusedAnswer } from "../../serve/http/refusal.js";
 import type { OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
+import { type Usage, usageOf } from "../../serve/sandboxes/usage.js";
 import { readArchive, TOP, writeArchive } from "../files/sandbox-archive.js";
 import { upRequestShape } from "../wire/messages.js";
 import { asSentError, notUnderstood } from "../wire/sent-error.js";
 import { type LastingSet, logFrame, type OpenLasting } from "./lasting-set.js";
-import { type Usage, usageOf } from "./usage.js";
 
 interface LocalCallsOptions {
   open: OpenLasting;

@@ -1,5 +1,5 @@
 import { rmSync } from "node:fs";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { BrigError } from "../../../errors.js";
@@ -7,6 +7,7 @@ import { errnoOf, systemReason } from "../../../lib/errno.js";
 import { acquireLock, readCurrentProcess } from "../../../lib/file-lock.js";
 import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
+import { listenAlone } from "../../../lib/http/listen.js";
 import { ANSWERS_ITSELF } from "../../../lib/http/web-server.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
@@ -106,8 +107,7 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
   signal.addEventListener("abort", () => connections.close(), { once: true });
   try {
     await serveHttp({
-      port: 0,
-      clients: [],
+      clients: () => [],
       calls: sandboxCalls(lasting.sandboxes),
       memory: new MemoryBudget(BUFFERED_BYTES),
       drain: drain.signal,
@@ -121,10 +121,15 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
       // Its clients are its user's own, and may copy files of any size in and out.
       limits: { unreadMs: LONGEST_TIMER_MS, requestMs: 0 },
       door: {
-        client: LOCAL_CLIENT,
+        client: {
+          name: LOCAL_CLIENT,
+          tokenHash: Buffer.alloc(32),
+          rights: { seesAll: true, mayChange: true },
+          quota: {},
+        },
         async listen(server) {
           server.on("request", (_request, response) => use.until(response));
-          return await listenAlone(server, socket.path);
+          return await listenAlone(server, socket.path, "store.failed");
         },
         takeUpgrade: (request, duplex, head) => connections.take(request, duplex, head),
         extend(app) {
@@ -139,21 +144,6 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
     use.stop();
     await lasting.close();
     connections.close();
-  }
-}
-
-/** The mode is the socket's from the moment that it is there. */
-async function listenAlone(server: Server, path: string): Promise<string> {
-  const before = process.umask(0o177);
-  try {
-    return await new Promise<string>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(path, () => resolve(path));
-    });
-  } catch (cause) {
-    throw new BrigError(`cannot listen on ${path}: ${systemReason(cause)}`, { code: "store.failed", cause });
-  } finally {
-    process.umask(before);
   }
 }
 

@@ -1,29 +1,40 @@
 import { formatBytes } from "../../../lib/bytes.js";
 import { busy, type Refusal } from "./refusal.js";
 
+export interface MemoryBudgetOptions {
+  /** Whether several clients have to share it. Default: they have not. */
+  isShared?: (() => boolean) | undefined;
+}
+
 /** The memory that requests, outputs of commands and answers may take, all of them together. */
 export class MemoryBudget {
   readonly limitBytes: number;
+  readonly #isShared: () => boolean;
+  readonly #ofClients = new Map<string, number>();
   #usedBytes = 0;
 
-  constructor(limitBytes: number) {
+  constructor(limitBytes: number, { isShared = () => false }: MemoryBudgetOptions = {}) {
     this.limitBytes = limitBytes;
+    this.#isShared = isShared;
   }
 
   get usedBytes(): number {
     return this.#usedBytes;
   }
 
-  /** The part of one request, which it has until it is disposed of. */
-  share(): MemoryShare {
+  /** The part of one request of a client, which it has until it is disposed of. */
+  share(client = ""): MemoryShare {
     let taken = 0;
     const set = (bytes: number) => {
       this.#usedBytes += bytes - taken;
+      const ofClient = (this.#ofClients.get(client) ?? 0) + bytes - taken;
+      if (ofClient > 0) this.#ofClients.set(client, ofClient);
+      else this.#ofClients.delete(client);
       taken = bytes;
     };
     return {
       take: (bytes) => {
-        if (this.#usedBytes + bytes > this.limitBytes) throw this.#full();
+        this.#refuseTooMuch(client, bytes);
         set(taken + bytes);
       },
       giveBackTo: (bytes) => set(Math.min(taken, bytes)),
@@ -34,12 +45,21 @@ export class MemoryBudget {
     };
   }
 
-  #full(): Refusal {
-    return busy(`requests, outputs and answers may take ${formatBytes(this.limitBytes)} together, and do`, {
-      status: 429,
-      retrySeconds: 1,
-    });
+  #refuseTooMuch(client: string, bytes: number): void {
+    const limit = formatBytes(this.limitBytes);
+    if (this.#usedBytes + bytes > this.limitBytes)
+      throw full(`requests, outputs and answers may take ${limit} together, and do`);
+    if (!this.#isShared()) return;
+    // As much as it has must be left for others: one client gets at most half, two of them a third each.
+    const ofClient = this.#ofClients.get(client) ?? 0;
+    const ofOthers = this.#usedBytes - ofClient;
+    if (2 * (ofClient + bytes) > this.limitBytes - ofOthers)
+      throw full(`requests, outputs and answers of this client have their share of ${limit}`);
   }
+}
+
+function full(message: string): Refusal {
+  return busy(message, { status: 429, retrySeconds: 1 });
 }
 
 /** Whoever keeps something for a client takes the memory for it first, and so at most what was asked for. */

@@ -4,6 +4,7 @@ import type { BodyOf, HeadersOf, QueryOf, RouteName } from "../wire/routes.js";
 import type { ClientSocket } from "./client-socket.js";
 import type { MemoryShare } from "./memory-budget.js";
 import { type RefusedAnswer, refusedAnswer, upgradeRequired } from "./refusal.js";
+import type { ClientRights } from "./served-client.js";
 
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 const bytesHeaders = { "content-type": "application/octet-stream", "cache-control": "no-store" };
@@ -135,8 +136,10 @@ function isObject(value: unknown): value is object {
 
 /** One request, checked. */
 export interface Call<Name extends RouteName> {
-  /** The client's name. */
+  /** The name of the client, or of the one whose sandbox it is, if that may be asked of those of all. */
   client: string;
+  /** What it may do besides using what is its own. */
+  rights: ClientRights;
   /** The part of the path in place of `{id}`; empty for a path without one. */
   id: string;
   /** The part of the path in place of `{process}`; empty for a path without one. */

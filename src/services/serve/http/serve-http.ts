@@ -1,28 +1,35 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { formatBytes } from "../../../lib/bytes.js";
-import { hasToken } from "../../../lib/http/bearer-token.js";
-import { isLoopbackHost, isLoopbackUrl, listenOnLoopback } from "../../../lib/http/loopback.js";
+import { isLocal, isWildcard, type ListenAddress, listenAt } from "../../../lib/http/listen.js";
+import { type PageAsset, servedPage } from "../../../lib/http/page-html.js";
 import {
+  ANSWERS_ITSELF,
   closeOf,
   endOf,
   openApp,
   openWebServer,
   type Served,
+  sendWhole,
   type WebServerLimits,
 } from "../../../lib/http/web-server.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
+import type { AuditFacts, AuditLog } from "../audit-log.js";
 import { type Route, type RouteName, routes } from "../wire/routes.js";
 import { MAX_FILE_BYTES } from "../wire/schemas.js";
 import { takePieces } from "../wire/take-pieces.js";
+import { Callers } from "./callers.js";
+import { Connections } from "./connections.js";
+import { KnownSites } from "./known-sites.js";
 import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
 import { ending, notAllowed, notFound, Refusal, refusedAnswer } from "./refusal.js";
+import type { RenewedTls } from "./renewed-tls.js";
 import {
   type Answer,
   type Call,
@@ -31,12 +38,18 @@ import {
   responseOf,
   type SentAnswer,
 } from "./response.js";
+import { refuseChanges, requireChanges, type ServedClient } from "./served-client.js";
 import { Upgrades } from "./upgrades.js";
 
 export interface HttpService {
-  /** 0: any free port. */
-  port: number;
-  clients: readonly ServedClient[];
+  /** Default: any free port of 127.0.0.1. */
+  listen?: ListenAddress | undefined;
+  /** Default: without TLS. */
+  tls?: RenewedTls | undefined;
+  /** Names of the service besides those of its address and of its certificate. */
+  allowedHosts?: readonly string[] | undefined;
+  /** Asked for each request, so that clients may come and go. */
+  clients: () => readonly ServedClient[];
   calls: Partial<Calls>;
   /** For what is kept of all requests. */
   memory: MemoryBudget;
@@ -54,13 +67,38 @@ export interface HttpService {
    */
   settled?: (() => Promise<void>) | undefined;
   limits?: Partial<WebServerLimits> | undefined;
+  /** What is at `/`, for people. Default: nothing. */
+  page?: PageAsset | undefined;
+  /** Where it is noted who has asked for what. Default: nowhere. */
+  audit?: AuditLog | undefined;
+  /** Whose sandbox an id is of; null for an unknown one. Default: nobody sees those of others. */
+  ownerOf?: ((id: string) => string | null) | undefined;
   /** In place of a port and tokens: a socket that only one user of this machine can open. */
   door?: LocalDoor | undefined;
+  /** What is served at the same address besides the routes. Default: nothing. */
+  other?: OtherProtocol | undefined;
+}
+
+/** Requests of another protocol, which answers them itself. */
+export interface OtherProtocol {
+  takes(incoming: IncomingMessage): boolean;
+  /** Never rejects. */
+  answer(incoming: IncomingMessage, outgoing: ServerResponse, checks: RequestChecks): Promise<void>;
+}
+
+/** What is checked of all requests, whatever their protocol is. */
+export interface RequestChecks {
+  /** Error: a refusal with 403 for a request that a page of another site may have made. */
+  refuseOtherSites(incoming: IncomingMessage): void;
+  /** The client whose token it is. Errors: refusals with 401, with 403 for one that may only look, and with 429. */
+  clientOf(incoming: IncomingMessage, token: string): string;
+  /** Notes that a request is of a client, which it has shown by something else than its token. Errors: the same. */
+  isOf(incoming: IncomingMessage, client: string): void;
 }
 
 interface LocalDoor {
-  /** What everybody is called who comes through it. */
-  client: string;
+  /** Everybody who comes through it. */
+  client: ServedClient;
   /** Resolves to what `onListening` is told. */
   listen(server: Server): Promise<string>;
   /** Adds what only comes through this door. */
@@ -81,18 +119,18 @@ const defaultLimits = {
 /** In place of `{id}` and `{process}`; no id that is ever given out is another. */
 const ID = ":$1{[A-Za-z0-9_-]{1,64}}";
 
+const anyPort: ListenAddress = { kind: "port", host: "127.0.0.1", port: 0 };
+
 /** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
 export async function serveHttp(service: HttpService): Promise<void> {
-  const { port, drain, signal, onListening, settled, door } = service;
+  const { drain, signal, onListening, settled } = service;
   const limits = { ...defaultLimits, ...service.limits };
-  const answering = new Answering(service);
-  const server = openWebServer(answering.app(), limits);
-  const upgrades = answering.upgrades(server, limits.unreadMs ?? defaultLimits.unreadMs);
+  const answering = new Answering(service, limits);
+  const server = answering.server();
+  const upgrades = answering.upgrades(server);
   using either = new AnySignal([drain, signal]);
   try {
-    onListening(
-      door === undefined ? `http://${await listenOnLoopback(server, port)}` : await door.listen(server),
-    );
+    onListening(await listen(server, service));
     if (!either.signal.aborted) await once(either.signal, "abort");
     await unlessAborted(signal, settled?.());
     await answering.idle();
@@ -100,6 +138,16 @@ export async function serveHttp(service: HttpService): Promise<void> {
   } finally {
     await Promise.all([upgrades.close(), endOf(server)]);
   }
+}
+
+/** Resolves to what clients connect to. */
+async function listen(
+  server: Server,
+  { listen: address = anyPort, tls, door }: HttpService,
+): Promise<string> {
+  if (door !== undefined) return await door.listen(server);
+  const place = await listenAt(server, address);
+  return address.kind === "socket" ? `unix:${place}` : `${tls === undefined ? "http" : "https"}://${place}`;
 }
 
 async function unlessAborted(signal: AbortSignal, ending: Promise<void> = Promise.resolve()): Promise<void> {
@@ -112,17 +160,65 @@ async function unlessAborted(signal: AbortSignal, ending: Promise<void> = Promis
 
 class Answering {
   readonly #service: HttpService;
+  readonly #limits: WebServerLimits & { unreadMs: number };
   readonly #running = new Set<Promise<unknown>>();
+  readonly #sites: KnownSites;
+  readonly #connections: Connections;
+  readonly #callers: Callers;
+  readonly #checks: RequestChecks = {
+    refuseOtherSites: (incoming) => this.#sites.refuseOthers(incoming),
+    clientOf: (incoming, token) => {
+      const client = this.#callers.clientWith(token, incoming);
+      this.#service.audit?.note(incoming, { client: client.name });
+      if (incoming.method !== "GET") requireChanges(client);
+      return client.name;
+    },
+    isOf: (incoming, client) => {
+      this.#service.audit?.note(incoming, { client });
+      this.#callers.requireNamed(client, incoming);
+    },
+  };
 
-  constructor(service: HttpService) {
+  constructor(service: HttpService, limits: WebServerLimits & { unreadMs: number }) {
+    const { listen = anyPort, tls, allowedHosts = [], clients } = service;
     this.#service = service;
+    this.#limits = limits;
+    this.#sites = new KnownSites({
+      isLocal: isLocal(listen),
+      host: listen.kind === "port" ? listen.host : null,
+      isWildcard: listen.kind === "port" && isWildcard(listen.host),
+      names: allowedHosts,
+      certificate: () => tls?.certificate ?? null,
+    });
+    const max = limits.maxConnections;
+    this.#connections = new Connections({
+      max,
+      maxPerClient: () => (clients().length > 1 ? Math.ceil(max / 2) : max),
+    });
+    this.#callers = new Callers(clients, this.#connections);
+  }
+
+  server(): Server {
+    const { tls } = this.#service;
+    // Those that give way are still there for a moment.
+    const limits = { ...this.#limits, maxConnections: 2 * this.#limits.maxConnections };
+    const server = openWebServer(this.app(), limits, tls?.serverOptions);
+    tls?.attach(server);
+    this.#connections.watch(server);
+    return server;
   }
 
   app(): Hono<Served> {
     const app = openApp();
-    app.use(async ({ env }, next) => {
-      refuseOtherSites(env.incoming);
-      await next();
+    const { other } = this.#service;
+    app.use(async ({ env: { incoming, outgoing } }, next) => {
+      this.#service.audit?.watch(incoming, outgoing);
+      if (other?.takes(incoming) === true) {
+        void other.answer(incoming, outgoing, this.#checks);
+        return ANSWERS_ITSELF;
+      }
+      this.#sites.refuseOthers(incoming);
+      return await next();
     });
     for (const [path, methods] of routesByPath())
       app.all(path.replaceAll(/\{(\w+)\}/g, ID), async (context) => {
@@ -130,7 +226,9 @@ class Answering {
         if (name === undefined) throw notAllowed([...methods.keys()]);
         return await this.#serve(name, context);
       });
-    this.#service.door?.extend(app);
+    const { page, door } = this.#service;
+    if (page !== undefined) addPage(app, page);
+    door?.extend(app);
     app.notFound(() => {
       throw notFound();
     });
@@ -144,15 +242,27 @@ class Answering {
   }
 
   /** Upgraded connections are no calls: the service ends without waiting for them. */
-  upgrades(server: Server, unreadMs: number): Upgrades {
-    const { memory, signal: over, clients, calls, onFault, door } = this.#service;
+  upgrades(server: Server): Upgrades {
+    const { memory, signal: over, calls, onFault, door, audit } = this.#service;
     return new Upgrades(server, {
-      ...{ unreadMs, onFault, check: refuseOtherSites, share: () => memory.share() },
+      ...{ unreadMs: this.#limits.unreadMs, onFault, audit },
+      check: (incoming) => {
+        this.#sites.refuseOthers(incoming);
+        return door?.client ?? this.#callers.callerOf(incoming);
+      },
+      share: ({ name }) => memory.share(name),
       takeOther: door?.takeUpgrade,
-      answer: async ({ name, incoming, parts, query, memory, signal }) => {
-        const client = door?.client ?? clientOf(incoming, clients);
+      answer: async ({ name, client, incoming, parts, query, memory, signal }) => {
+        audit?.note(incoming, { client: client.name, call: name, sandbox: parts.id });
+        refuseChanges(client, routes[name]);
         if (over.aborted) throw ending();
-        const call = { client, ...parts, query: queryOf(query, routes[name]), memory, signal };
+        const call = {
+          ...callerOf(client),
+          ...parts,
+          query: queryOf(query, routes[name]),
+          memory,
+          signal,
+        };
         // The table of routes says that the query is what this call takes.
         const answer = calls[name] as ((call: unknown) => Promise<Answer>) | undefined;
         if (answer === undefined) throw notFound();
@@ -168,10 +278,16 @@ class Answering {
 
   /** Keeps what the call has until its answer is sent and nothing of the call goes on. */
   async #serve(name: RouteName, context: Context<Served>): Promise<Response> {
+    const { incoming } = context.env;
+    const { door, signal, audit } = this.#service;
+    const route: Route = routes[name];
+    const client = route.isOpen === true ? nobody : (door?.client ?? this.#callers.callerOf(incoming));
+    audit?.note(incoming, { client: client.name || undefined, call: name, sandbox: context.req.param("id") });
+    refuseChanges(client, route);
     const gone = new AbortController();
-    const either = new AnySignal([gone.signal, this.#service.signal]);
-    const memory = this.#service.memory.share();
-    const answered = this.#answer(name, context, { signal: either.signal, memory });
+    const either = new AnySignal([gone.signal, signal]);
+    const memory = this.#service.memory.share(client.name);
+    const answered = this.#answer({ name, client }, context, { signal: either.signal, memory });
     const ended = Promise.allSettled([isClosed(context.env, gone), answered.then(({ ended }) => ended)]).then(
       () => {
         either[Symbol.dispose]();
@@ -179,34 +295,102 @@ class Answering {
         this.#running.delete(ended);
       },
     );
-    if (!isCut(routes[name])) this.#running.add(ended);
+    if (!isCut(route)) this.#running.add(ended);
     return (await answered).response;
   }
 
   async #answer(
-    name: RouteName,
+    { name, client }: { name: RouteName; client: ServedClient },
     { req, env: { incoming, outgoing } }: Context<Served>,
     { signal, memory }: Pick<Call<RouteName>, "signal" | "memory">,
   ): Promise<SentAnswer> {
     const route: Route = routes[name];
-    const { clients, door } = this.#service;
-    const client = route.isOpen === true ? "" : (door?.client ?? clientOf(incoming, clients));
+    const { ownerOf, audit } = this.#service;
     this.#refuseWhileDraining(route);
     const query = queryOf(req.queries(), route);
     const headers = route.headers && parsedAs(route.headers, incoming.headers, "a header");
     const body = await readBody(incoming, route.body, memory);
+    audit?.note(incoming, factsOf(query, body));
     // The table of routes says that query, headers and body are what this call takes.
     const parts = { id: req.param("id") ?? "", process: req.param("process") ?? "" };
-    const call = { client, ...parts, query, headers, body, signal, memory } as Call<RouteName>;
+    const call = {
+      ...callerOf(client),
+      ...(route.isForAll && client.rights.seesAll && { client: ownerOf?.(parts.id) ?? client.name }),
+      ...parts,
+      query,
+      headers,
+      body,
+      signal,
+      memory,
+    } as Call<RouteName>;
     const answer = this.#service.calls[name] as ((call: Call<RouteName>) => Promise<Answer>) | undefined;
     if (answer === undefined) throw notFound();
-    return responseOf(route.answer.status, await answer(call), outgoing);
+    const answered = await answer(call);
+    audit?.note(incoming, { made: madeBy(route, answered) });
+    return responseOf(route.answer.status, answered, outgoing);
   }
 
   #refuseWhileDraining({ begins }: Route): void {
     const { drain, signal } = this.#service;
     if (begins === true && (drain.aborted || signal.aborted)) throw ending();
   }
+}
+
+/** It holds nothing of what the service has, so that it needs no token: whoever reads it types one into it. */
+function addPage(app: Hono<Served>, asset: PageAsset): void {
+  const { html, headers } = servedPage(asset, {
+    title: "brig serve",
+    withoutScript:
+      "This page shows what a service of brig does with JavaScript, which is turned off. GET /openapi.json describes all requests.",
+  });
+  const bytes = Buffer.from(html);
+  app.all("/", ({ req, env: { outgoing } }) => {
+    if (req.method !== "GET") throw notAllowed(["GET"]);
+    return sendWhole(outgoing, { status: 200, headers, bytes });
+  });
+}
+
+/** Who asks without a token. */
+const nobody: ServedClient = {
+  name: "",
+  tokenHash: Buffer.alloc(32),
+  rights: { seesAll: false, mayChange: true },
+  quota: {},
+};
+
+/** What an audit log says of the contents of a request. */
+function factsOf(query: unknown, body: unknown): AuditFacts {
+  const parsed = auditedSchema.safeParse({
+    ...(query as object),
+    ...(Buffer.isBuffer(body) ? {} : (body as object)),
+  });
+  if (!parsed.success) return {};
+  const { path: file, ...facts } = parsed.data;
+  return { file, ...facts };
+}
+
+const fact = z.string().optional();
+const auditedSchema = z.object({
+  ...{ image: fact, mode: fact, network: fact, task: fact, path: fact },
+  argv: z.array(z.string()).optional(),
+});
+
+/** The ids of what a request has made. */
+function madeBy({ begins }: Route, answer: Answer): string[] | undefined {
+  if (begins !== true || answer.kind !== "json") return undefined;
+  const made = madeSchema.safeParse(answer.value);
+  if (!made.success) return undefined;
+  const { id, sandboxes = [] } = made.data;
+  return id === undefined ? sandboxes.map((sandbox) => sandbox.id) : [id];
+}
+
+const madeSchema = z.object({
+  id: z.string().optional(),
+  sandboxes: z.array(z.object({ id: z.string() })).optional(),
+});
+
+function callerOf({ name, rights }: ServedClient): Pick<Call<RouteName>, "client" | "rights"> {
+  return { client: name, rights };
 }
 
 /** Whether the service ends without waiting for its answer. */
@@ -292,42 +476,5 @@ function tooLarge(maxBytes: number): Refusal {
     status: 413,
     code: "file.too-large",
     hint: "send it in several requests",
-  });
-}
-
-/** Who may use the service. Each client sees only what it has made itself. */
-export interface ServedClient {
-  name: string;
-  token: string;
-}
-
-/** Error: a refusal with 403 for a request that a page of another site may have made. */
-function refuseOtherSites({ headers }: IncomingMessage): void {
-  // A hostile site can let its name resolve to 127.0.0.1, so that its pages reach this server (DNS rebinding). The
-  // Host header then has the site's name.
-  if (!isLoopbackHost(headers.host)) throw forbidden("the Host header names another machine");
-  if (headers.origin !== undefined && !isLoopbackUrl(headers.origin))
-    throw forbidden("pages of other machines are not served");
-}
-
-/** The client whose token the request has. Error: a refusal with 401. */
-function clientOf({ headers }: IncomingMessage, clients: readonly ServedClient[]): string {
-  // All are compared, so that the time says nothing about which one it was.
-  const matching = clients.filter(({ token }) => hasToken(headers, token));
-  const [client] = matching;
-  if (client !== undefined) return client.name;
-  throw new Refusal("the token is missing or wrong", {
-    status: 401,
-    code: "serve.refused",
-    hint: "send it as Authorization: Bearer TOKEN",
-    headers: { "www-authenticate": 'Bearer realm="brig"' },
-  });
-}
-
-function forbidden(message: string): Refusal {
-  return new Refusal(message, {
-    status: 403,
-    code: "serve.refused",
-    hint: "connect to 127.0.0.1 or localhost",
   });
 }

@@ -1,15 +1,19 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { AuditLog } from "../audit-log.js";
 import { type Route, type RouteName, routes } from "../wire/routes.js";
 import { ClientSocket, CloseCode, MAX_FRAME_BYTES } from "./client-socket.js";
 import type { MemoryShare } from "./memory-budget.js";
 import { notFound, refusedAnswer } from "./refusal.js";
 import type { Answer } from "./response.js";
+import type { ServedClient } from "./served-client.js";
 
 /** A request to make the connection a WebSocket, whose path is known. */
 interface UpgradeRequest {
   name: RouteName;
+  client: ServedClient;
   incoming: IncomingMessage;
   /** The parts of the path. */
   parts: { id: string; process: string };
@@ -20,13 +24,15 @@ interface UpgradeRequest {
 }
 
 export interface UpgradesOptions {
-  /** Checks who asks. Error: a refusal. */
-  check: (incoming: IncomingMessage) => void;
+  /** Finds out who asks. Errors: refusals. */
+  check: (incoming: IncomingMessage) => ServedClient;
   /** Errors: refusals. */
   answer: (request: UpgradeRequest) => Promise<Answer>;
   /** Takes a connection that is to become something else than a WebSocket. False for one that it does not know. Default: none. */
   takeOther?: ((incoming: IncomingMessage, socket: Duplex, head: Buffer) => boolean) | undefined;
-  share: () => MemoryShare;
+  share: (client: ServedClient) => MemoryShare;
+  /** Where it is noted who has asked for what. Default: nowhere. */
+  audit?: AuditLog | undefined;
   unreadMs: number;
   /** Called for an error that is a fault of brig. */
   onFault: (error: unknown) => void;
@@ -71,25 +77,27 @@ export class Upgrades {
   }
 
   async #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const memory = this.#options.share();
+    const audited = this.#options.audit?.watchUpgrade(incoming, socket);
     const gone = new AbortController();
     socket.once("close", () => gone.abort(new Error("the client has disconnected")));
     try {
-      this.#options.check(incoming);
-      const request = { ...requestOf(incoming), memory, signal: gone.signal };
+      const found = requestOf(incoming);
+      const client = this.#options.check(incoming);
+      using memory = this.#options.share(client);
+      const request = { ...found, client, memory, signal: gone.signal };
       const answer = await this.#options.answer(request);
       if (answer.kind !== "socket") throw notFound();
       memory.take(SOCKET_BYTES);
-      const client = await new Promise<WebSocket | null>((resolve) => {
+      const opened = await new Promise<WebSocket | null>((resolve) => {
         // The library itself answers a request that lacks something of the protocol, and closes the connection.
         socket.once("close", () => resolve(null));
         this.#sockets.handleUpgrade(incoming, socket, head, resolve);
       });
-      if (client !== null) await this.#serve(client, answer.serve);
+      audited?.answered(opened === null ? 400 : 101);
+      if (opened !== null) await this.#serve(opened, answer.serve);
     } catch (error) {
+      audited?.answered(refusedAnswer(error).status);
       this.#refuse(error, socket);
-    } finally {
-      memory[Symbol.dispose]();
     }
   }
 
@@ -133,7 +141,8 @@ export class Upgrades {
       else if (!/^(?:upgrade|http2-settings)$/i.test(name)) lines.push(`${name}: ${value}`);
     }
     socket.unshift(Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), head]));
-    this.#server.emit("connection", socket);
+    // On a socket with TLS there is no second one to be spoken.
+    this.#server.emit(socket instanceof TLSSocket ? "secureConnection" : "connection", socket);
   }
 }
 
@@ -150,7 +159,7 @@ const upgraded = Object.entries<Route>(routes)
   }));
 
 /** Error: a refusal with 404. */
-function requestOf(incoming: IncomingMessage): Omit<UpgradeRequest, "memory" | "signal"> {
+function requestOf(incoming: IncomingMessage): Omit<UpgradeRequest, "client" | "memory" | "signal"> {
   const [path = "", ...rest] = `${incoming.url}`.split("?");
   for (const { name, pattern } of upgraded) {
     const groups = pattern.exec(path)?.groups;

@@ -103,6 +103,10 @@ export class ProcessTable {
     return [...this.#processes.values()];
   }
 
+  get runningCount(): number {
+    return this.list().filter(({ isRunning }) => isRunning).length;
+  }
+
   async #spawn(
     request: ProcessRequest,
     { signal, purpose }: { signal: AbortSignal | undefined; purpose: string | null },

@@ -4,6 +4,7 @@ import { beforeAbort } from "../../../lib/time/before-abort.js";
 import { Gate } from "../../../lib/time/gate.js";
 import type { ExitStatus, PtySize, SandboxProcess } from "../../../sandbox/index.js";
 import { Refusal } from "../http/refusal.js";
+import type { CommandEnding } from "../sandboxes/command-log.js";
 import type { RemoteProcessRecord } from "../wire/process-schemas.js";
 import type { OutputLog, OutputStreamName } from "./output-log.js";
 
@@ -38,13 +39,15 @@ export class ServedProcess {
   readonly output: OutputLog;
   /** Resolves when it has ended and its output is complete. Errors: `sandbox.gone`, `exec.bad-cwd`, `exec.invalid`. */
   readonly ended: Promise<ExitStatus>;
+  /** As far as this service knows: an earlier owner may have started it. */
+  readonly startedAtMs = Date.now();
   readonly #process: SandboxProcess;
   readonly #hasTerminal: boolean;
   readonly #onOutput: ServedProcessOptions["onOutput"];
   readonly #input = new Gate();
   /** Called when it has ended while input is handed over to it. */
   #giveUpInput: () => void = () => undefined;
-  #end: Pick<RemoteProcessRecord, "exitCode" | "signal" | "timedOut"> | null = null;
+  #end: CommandEnding | null = null;
 
   constructor(process: SandboxProcess, options: ServedProcessOptions) {
     const { id, argv, hasTerminal, purpose, output, onOutput } = options;
@@ -63,12 +66,22 @@ export class ServedProcess {
 
   get record(): RemoteProcessRecord {
     const { id, argv } = this;
-    const end = this.#end ?? { exitCode: null, signal: null, timedOut: false };
-    return { id, argv: [...argv], state: this.#end === null ? "running" : "ended", ...end };
+    const { exitCode, signal, timedOut } = this.#end ?? { exitCode: null, signal: null, timedOut: false };
+    return {
+      id,
+      argv: [...argv],
+      state: this.#end === null ? "running" : "ended",
+      ...{ exitCode, signal, timedOut },
+    };
   }
 
   get isRunning(): boolean {
     return this.#end === null;
+  }
+
+  /** Null while it runs. */
+  get ending(): CommandEnding | null {
+    return this.#end;
   }
 
   /** It was started without input, or that was closed. Otherwise only its end is a reason to refuse any. */
@@ -159,12 +172,12 @@ export class ServedProcess {
       const status = await exit;
       await Promise.all(outputs);
       const { exitCode, signal, timedOut } = status;
-      this.#end = { exitCode, signal, timedOut };
+      this.#end = { atMs: Date.now(), exitCode, signal, timedOut };
       return status;
     } catch (error) {
       await Promise.all(outputs);
       this.#addFailure(error);
-      this.#end = isBadStart(error) ? NOT_STARTED : LOST;
+      this.#end = { atMs: Date.now(), ...(isBadStart(error) ? NOT_STARTED : LOST) };
       throw error;
     } finally {
       this.output.close();

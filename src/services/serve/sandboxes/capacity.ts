@@ -36,6 +36,20 @@ export class Capacity {
     return [...this.#taken.values()].reduce((sum, count) => sum + count, 0);
   }
 
+  get waitingCount(): number {
+    return this.#waiting.length;
+  }
+
+  /** The clients that have places, or wait for one. */
+  get uses(): { client: string; taken: number; waiting: number }[] {
+    const clients = new Set([...this.#taken.keys(), ...this.#waiting.map(({ client }) => client)]);
+    return [...clients].map((client) => ({
+      client,
+      taken: this.#taken.get(client) ?? 0,
+      waiting: this.#waiting.filter((waiter) => waiter.client === client).length,
+    }));
+  }
+
   /**
    * Takes a place until it is disposed of, which may be done twice. Errors: a refusal with 429 when there is none,
    * after `waitMs`, and with 503 when the service is being ended meanwhile; the signal's reason.

@@ -22,6 +22,7 @@ import {
 } from "../../../sandbox/index.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
 import { EmptyDirectory } from "../workspaces/empty-directory.js";
+import { watchedEgress } from "./egress-counts.js";
 import { closedNetwork, requireNetwork, shownNetwork } from "./replace-network.js";
 import type { OpenedPlace } from "./served-sandbox.js";
 
@@ -142,6 +143,7 @@ async function placeIn(sandbox: Sandbox, options: PlaceOptions): Promise<OpenedP
   const held = workspace?.hold();
   return {
     sandbox,
+    egress: watchedEgress(sandbox),
     image: imageName,
     mode,
     network: shownNetwork(settingsOf(sandbox).policy.policy.network),

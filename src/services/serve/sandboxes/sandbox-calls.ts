@@ -55,7 +55,7 @@ export async function execBuffered(
  */
 export function execStreamed(
   request: Command,
-  use: (run: (inUse: InUse) => Promise<void>) => Promise<void>,
+  use: (run: (inUse: InUse) => Promise<ExecResult>) => Promise<unknown>,
   memory: MemoryShare,
 ): Answer {
   memory.take(STREAM_BYTES);
@@ -77,6 +77,7 @@ export function execStreamed(
             onStderr: passed("stderr", inUse),
           });
           await send(exitLine(ended));
+          return ended;
         });
       } catch (error) {
         await send(errorLine(error));

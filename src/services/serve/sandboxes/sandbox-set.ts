@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { BrigError } from "../../../errors.js";
+import type { ClientRights } from "../http/served-client.js";
 import type { RemoteSandboxOptions, RemoteSandboxRecord } from "../wire/schemas.js";
 import { hasLabels } from "../wire/setting-schemas.js";
 import type { Capacity } from "./capacity.js";
@@ -106,12 +107,30 @@ export class SandboxSet {
     });
   }
 
+  /** Whoever's it is. */
+  withId(id: string): ServedSandbox | null {
+    return this.#sandboxes.get(id) ?? null;
+  }
+
+  ofClient(client: string): ServedSandbox[] {
+    return [...this.#sandboxes.values()].filter((one) => one.client === client);
+  }
+
+  /** One that a client may see, also another client's. Error: `serve.unknown`. */
+  seen({ client, rights, id }: { client: string; rights: ClientRights; id: string }): ServedSandbox {
+    return this.get(rights.seesAll ? (this.#sandboxes.get(id)?.client ?? client) : client, id);
+  }
+
+  get all(): ServedSandbox[] {
+    return [...this.#sandboxes.values()];
+  }
+
   of(
     client: string,
     { labels = [] }: { labels?: readonly string[] | undefined } = {},
   ): RemoteSandboxRecord[] {
-    return [...this.#sandboxes.values()]
-      .filter((one) => one.client === client && hasLabels(one.labels, labels))
+    return this.ofClient(client)
+      .filter((one) => hasLabels(one.labels, labels))
       .map(({ record }) => record);
   }
 

@@ -6,7 +6,10 @@ import type { Sandbox } from "../../../sandbox/index.js";
 import type { OutputStreamName } from "../processes/output-log.js";
 import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
+import { CommandLog } from "./command-log.js";
+import type { EgressCounts } from "./egress-counts.js";
 import { replaceNetwork } from "./replace-network.js";
+import { UsageWatch } from "./usage.js";
 
 /** After this time a removal is tried again that the engine did not confirm. */
 const REMOVE_AGAIN_MS = 30_000;
@@ -49,11 +52,16 @@ export class ServedSandbox {
   readonly client: string;
   /** Its processes that run on without a call. While one does, the sandbox is not idle. */
   readonly processes: ProcessTable;
+  /** The commands of calls. */
+  readonly commands = new CommandLog();
+  readonly usage: UsageWatch;
   readonly #options: ServedSandboxOptions;
   readonly #createdAt = new Date();
   readonly #ending = new AbortController();
   /** As `Date.now()` counts. */
   #expiresAt: number;
+  /** Null while something uses it. */
+  #idleSinceMs: number | null = Date.now();
   #network: string;
   #lifeTimer: NodeJS.Timeout | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -71,6 +79,7 @@ export class ServedSandbox {
     this.#network = options.opened.network;
     this.#waitLife(options.maxLifeMs);
     this.#waitIdle(options.idleMs);
+    this.usage = new UsageWatch(options.opened.sandbox);
     const { sandbox, workingDirectory: cwd, onOutput, noted } = options.opened;
     this.processes = new ProcessTable({
       ...{ sandbox, cwd, env: options.env, signal: this.#ending.signal, onOutput, noted },
@@ -100,6 +109,21 @@ export class ServedSandbox {
 
   get labels(): Readonly<Record<string, string>> {
     return this.#options.labels ?? {};
+  }
+
+  /** Null if nobody watches what its programs reach. */
+  get egress(): EgressCounts | null {
+    return this.#options.opened.egress ?? null;
+  }
+
+  get sandbox(): Sandbox {
+    return this.#options.opened.sandbox;
+  }
+
+  /** As `Date.now()` counts. */
+  get times(): { createdAtMs: number; idleSinceMs: number | null; expiresAtMs: number } {
+    const [createdAtMs, expiresAtMs] = [this.#createdAt.getTime(), this.#expiresAt];
+    return { createdAtMs, idleSinceMs: this.#idleSinceMs, expiresAtMs };
   }
 
   /** Whether it takes no more calls because it is not there any more. */
@@ -203,10 +227,12 @@ export class ServedSandbox {
   /** It is not idle until what this returns is disposed of. */
   hold(): Disposable {
     this.#callCount++;
+    this.#idleSinceMs = null;
     clearTimeout(this.#idleTimer);
     return {
       [Symbol.dispose]: () => {
         this.#callCount--;
+        if (this.#callCount === 0) this.#idleSinceMs = Date.now();
         if (this.#callCount === 0 && this.#removing === undefined) this.#waitIdle(this.#options.idleMs);
       },
     };
@@ -270,6 +296,8 @@ export interface OpenedPlace {
   onEnding: ((listener: () => void) => void) | null;
   /** Called with the output of all commands. Default: nobody is. */
   onOutput?: OutputListener | undefined;
+  /** What its programs have reached. Default: nobody watches that. */
+  egress?: EgressCounts | undefined;
   /** How processes are started with which another owner can go on. Default: none can. */
   noted?: NotedCommands | undefined;
   /** Opens a sandbox like it on a copy of its workspace. Default: it has no workspace. */

@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { attemptResultSchema } from "../../../batch/index.js";
 import {
+  overviewSchema,
+  readOverviewSchema,
+  readSandboxOverviewSchema,
+  sandboxOverviewSchema,
+} from "./overview-schemas.js";
+import {
   attachSchema,
   outputSchema,
   processListSchema,
@@ -57,6 +63,8 @@ export interface Route {
   isOpen?: true;
   /** Refused while the service ends: it starts something new. */
   begins?: true;
+  /** A client that sees all sandboxes may ask it about those of others too. */
+  isForAll?: true;
   /** It may wait for a process, which ends with the service: the service does not wait for its answer. */
   waitsForProcess?: true;
   query?: z.ZodObject;
@@ -96,6 +104,20 @@ export const routes = {
     summary: "Counters of the whole service, for Prometheus",
     answer: { status: 200, body: { text: METRICS_TYPE } },
   },
+  readOverview: {
+    method: "GET",
+    path: "/v1/overview",
+    summary: "What the page at / shows of the service, for people",
+    query: readOverviewSchema,
+    answer: { status: 200, body: overviewSchema },
+  },
+  readSandboxOverview: {
+    method: "GET",
+    path: "/v1/overview/{id}",
+    summary: "What the page at / shows of one sandbox",
+    query: readSandboxOverviewSchema,
+    answer: { status: 200, body: sandboxOverviewSchema },
+  },
   listTasks: {
     method: "GET",
     path: "/v1/tasks",
@@ -121,18 +143,21 @@ export const routes = {
   getSandbox: {
     method: "GET",
     path: sandbox,
+    isForAll: true,
     summary: "One sandbox",
     answer: { status: 200, body: sandboxSchema },
   },
   deleteSandbox: {
     method: "DELETE",
     path: sandbox,
+    isForAll: true,
     summary: "End everything in a sandbox and remove it",
     answer: none,
   },
   extendSandbox: {
     method: "POST",
     path: `${sandbox}/extend`,
+    isForAll: true,
     summary: "Say anew when a sandbox expires",
     body: extendSchema,
     answer: { status: 200, body: sandboxSchema },
@@ -171,12 +196,14 @@ export const routes = {
   listProcesses: {
     method: "GET",
     path: `${sandbox}/processes`,
+    isForAll: true,
     summary: "The processes of a sandbox, and the latest of those that have ended",
     answer: { status: 200, body: processListSchema },
   },
   getProcess: {
     method: "GET",
     path: process,
+    isForAll: true,
     waitsForProcess: true,
     summary: "One process, at once or when it has ended",
     query: waitProcessSchema,
@@ -185,6 +212,7 @@ export const routes = {
   endProcess: {
     method: "DELETE",
     path: process,
+    isForAll: true,
     waitsForProcess: true,
     summary: "End a process and everything that it has started. Its output can still be read",
     answer: none,

@@ -2,6 +2,11 @@ import type { WebServerLimits } from "../../../../src/lib/http/web-server.js";
 import { MemoryBudget } from "../../../../src/services/serve/http/memory-budget.js";
 import type { Calls } from "../../../../src/services/serve/http/response.js";
 import { serveHttp } from "../../../../src/services/serve/http/serve-http.js";
+import {
+  type ClientRights,
+  clientOfToken,
+  usualRights,
+} from "../../../../src/services/serve/http/served-client.js";
 
 export interface ServedCalls extends AsyncDisposable {
   url: string;
@@ -14,7 +19,8 @@ export async function serveCalls(
   {
     memory = new MemoryBudget(1024 ** 3),
     limits = {},
-  }: { memory?: MemoryBudget; limits?: Partial<WebServerLimits> } = {},
+    rights = usualRights,
+  }: { memory?: MemoryBudget; limits?: Partial<WebServerLimits>; rights?: ClientRights } = {},
 ): Promise<ServedCalls> {
   const end = new AbortController();
   let listening: (url: string) => void = () => undefined;
@@ -22,8 +28,7 @@ export async function serveCalls(
     listening = resolve;
   });
   const ended = serveHttp({
-    port: 0,
-    clients: [{ name: "one", token: "token" }],
+    clients: () => [{ ...clientOfToken("one", "token"), rights }],
     calls,
     memory,
     limits,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBrigError } from "../../../errors.js";
+import { TimeLimit } from "../../../lib/time/time-limit.js";
 import type { Sandbox, SandboxFiles } from "../../../sandbox/index.js";
 import { planOf } from "../../../sandbox/index.js";
 
@@ -38,14 +39,61 @@ export async function usageOf(sandbox: Sandbox, signal: AbortSignal): Promise<Us
   const after = await cpuMs(files, signal);
   const tookMs = performance.now() - begun;
   const { memoryBytes, pids } = planOf(sandbox).limits;
-  const cpuPercent = before === null || after === null ? null : (100 * (after - before)) / tookMs;
   return {
-    cpuPercent: cpuPercent === null ? null : Math.round(10 * cpuPercent) / 10,
+    cpuPercent: percent(before, after, tookMs),
     memoryBytes: await figure(files, FILES.memoryBytes, signal),
     memoryLimitBytes: memoryBytes,
     pids: await figure(files, FILES.pids, signal),
     pidsLimit: pids,
   };
+}
+
+/** How long a figure is good enough for somebody who looks again. */
+const FRESH_MS = 1500;
+/** A sandbox whose runner does not answer is asked no longer. */
+const LONGEST_LOOK_MS = 5000;
+
+/** The figures of one sandbox for somebody who looks at it again and again, and never waits for them. */
+export class UsageWatch {
+  readonly #sandbox: Sandbox;
+  #sample: { at: number; cpuMs: number | null } | null = null;
+  #shown: Pick<Usage, "cpuPercent" | "memoryBytes"> | null = null;
+  #isLooking = false;
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox;
+  }
+
+  /** What the latest look has found, null before the first; looks again meanwhile if that is old. */
+  latest(): Pick<Usage, "cpuPercent" | "memoryBytes"> | null {
+    const isFresh = this.#sample !== null && performance.now() - this.#sample.at < FRESH_MS;
+    if (!isFresh && !this.#isLooking) void this.#look();
+    return this.#shown;
+  }
+
+  async #look(): Promise<void> {
+    const { files } = this.#sandbox;
+    this.#isLooking = true;
+    using limit = new TimeLimit(LONGEST_LOOK_MS);
+    try {
+      const before = this.#sample;
+      const now = { at: performance.now(), cpuMs: await cpuMs(files, limit.signal) };
+      const memoryBytes = await figure(files, FILES.memoryBytes, limit.signal);
+      this.#sample = now;
+      const cpuPercent = before === null ? null : percent(before.cpuMs, now.cpuMs, now.at - before.at);
+      this.#shown = { cpuPercent, memoryBytes };
+    } catch {
+      // It is ending, or does not answer: there are no figures of it.
+      this.#shown = null;
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+}
+
+function percent(beforeMs: number | null, afterMs: number | null, tookMs: number): number | null {
+  if (beforeMs === null || afterMs === null) return null;
+  return Math.round((1000 * (afterMs - beforeMs)) / tookMs) / 10;
 }
 
 async function cpuMs(files: SandboxFiles, signal: AbortSignal): Promise<number | null> {

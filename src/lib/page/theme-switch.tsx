@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const themes = ["system", "light", "dark"] as const;
 type Theme = (typeof themes)[number];
-const themeKey = "brig-view-theme";
+const themeKey = "theme";
 
 export function ThemeSwitch() {
   const [theme, setTheme] = useState<Theme>(storedTheme);

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, webcrypto } from "node:crypto";
+import { createHash, createPublicKey, randomBytes, webcrypto } from "node:crypto";
 import { isIP, isIPv4 } from "node:net";
 import { Integer, OctetString, Utf8String } from "asn1js";
 import {
@@ -40,9 +40,24 @@ const COMMON_NAME_MAX_CHARS = 64;
 
 const engine = new CryptoEngine({ name: "node", crypto: webcrypto as never });
 
+const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+
 export async function newKeyPair(): Promise<KeyPair> {
-  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  return await withId(await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]));
+}
+
+/** The pair whose private key `keyToPem` has written. */
+export async function keyFromPem(text: string): Promise<KeyPair> {
+  const der = Buffer.from(text.replaceAll(/-----[^-]+-----|\s/g, ""), "base64");
+  const spki = createPublicKey(text).export({ type: "spki", format: "der" });
+  const [privateKey, publicKey] = await Promise.all([
+    webcrypto.subtle.importKey("pkcs8", der, algorithm, true, ["sign"]),
+    webcrypto.subtle.importKey("spki", spki, algorithm, true, ["verify"]),
+  ]);
+  return await withId({ privateKey, publicKey });
+}
+
+async function withId(keys: webcrypto.CryptoKeyPair): Promise<KeyPair> {
   const publicKey = Buffer.from(await webcrypto.subtle.exportKey("spki", keys.publicKey));
   return { ...keys, id: new Uint8Array(createHash("sha256").update(publicKey).digest().subarray(0, 20)) };
 }
@@ -52,7 +67,11 @@ export async function keyToPem({ privateKey }: KeyPair): Promise<string> {
 }
 
 /** A certificate, in PEM, of an authority that signs itself. */
-export async function authorityCertificate(name: string, keys: KeyPair): Promise<string> {
+export async function authorityCertificate(
+  name: string,
+  keys: KeyPair,
+  { validMs }: { validMs?: number } = {},
+): Promise<string> {
   const extensions = [
     extension(OID.basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), {
       critical: true,
@@ -60,19 +79,24 @@ export async function authorityCertificate(name: string, keys: KeyPair): Promise
     rawExtension(OID.keyUsage, KEY_USAGE.authority),
     extension(OID.subjectKeyIdentifier, { toSchema: () => new OctetString({ valueHex: keys.id }) }),
   ];
-  return await sign({ issuer: name, subject: name, extensions }, { publicKey: keys.publicKey, signer: keys });
+  return await sign(
+    { issuer: name, subject: name, extensions },
+    { publicKey: keys.publicKey, signer: keys, validMs },
+  );
 }
 
-/** A server's certificate, in PEM, for a name or an address. */
+/** A server's certificate, in PEM, for a name or an address, or for several. */
 export async function serverCertificate(
-  host: string,
-  { issuer, signer, keys }: { issuer: string; signer: KeyPair; keys: KeyPair },
+  host: string | readonly [string, ...string[]],
+  { issuer, signer, keys, validMs }: { issuer: string; signer: KeyPair; keys: KeyPair; validMs?: number },
 ): Promise<string> {
+  const hosts = typeof host === "string" ? [host] : host;
+  const [first = ""] = hosts;
   const extensions = [
     extension(OID.basicConstraints, new BasicConstraints({ cA: false }), { critical: true }),
     rawExtension(OID.keyUsage, KEY_USAGE.server),
     extension(OID.extendedKeyUsage, new ExtKeyUsage({ keyPurposes: [OID.serverAuthentication] })),
-    extension(OID.subjectAltName, new AltName({ altNames: [alternativeName(host)] })),
+    extension(OID.subjectAltName, new AltName({ altNames: hosts.map(alternativeName) })),
     // Python refuses certificates without it.
     extension(
       OID.authorityKeyIdentifier,
@@ -80,13 +104,17 @@ export async function serverCertificate(
     ),
   ];
   // A longer name stands among the alternative names only, which all clients read.
-  const subject = host.length > COMMON_NAME_MAX_CHARS ? "brig" : host;
-  return await sign({ issuer, subject, extensions }, { publicKey: keys.publicKey, signer });
+  const subject = first.length > COMMON_NAME_MAX_CHARS ? "brig" : first;
+  return await sign({ issuer, subject, extensions }, { publicKey: keys.publicKey, signer, validMs });
 }
 
 async function sign(
   { issuer, subject, extensions }: { issuer: string; subject: string; extensions: Extension[] },
-  { publicKey, signer }: { publicKey: webcrypto.CryptoKey; signer: KeyPair },
+  {
+    publicKey,
+    signer,
+    validMs = VALID_MS,
+  }: { publicKey: webcrypto.CryptoKey; signer: KeyPair; validMs?: number | undefined },
 ): Promise<string> {
   const certificate = new Certificate();
   certificate.version = 2;
@@ -94,7 +122,7 @@ async function sign(
   certificate.issuer.typesAndValues.push(commonName(issuer));
   certificate.subject.typesAndValues.push(commonName(subject));
   certificate.notBefore.value = new Date(Date.now() - CLOCK_SKEW_MS);
-  certificate.notAfter.value = new Date(Date.now() + VALID_MS);
+  certificate.notAfter.value = new Date(Date.now() + validMs);
   certificate.extensions = extensions;
   await certificate.subjectPublicKeyInfo.importKey(publicKey, engine);
   await certificate.sign(signer.privateKey, "SHA-256", engine);
