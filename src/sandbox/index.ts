@@ -51,12 +51,14 @@ export type {
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
 export type { AskAboutHost, AskedHost, EgressAttempt, HostAnswer } from "./egress/attempt.js";
 export { ownAddresses } from "./egress/dial.js";
+export { join } from "./egress/join.js";
 export type { EgressEntry } from "./egress/log/egress-entry.js";
 export { EgressLog, mergedEntries } from "./egress/log/egress-log.js";
 export type { Proposal } from "./egress/log/propose-hosts.js";
 export { proposeHosts } from "./egress/log/propose-hosts.js";
 export { scopeOf } from "./egress/rules/target.js";
 export { SecretMask } from "./egress/secrets/secret-mask.js";
+export type { SentHeaders } from "./egress/secrets/sent-headers.js";
 export type { ImageName } from "./images/definition.js";
 export { imageDefinitions } from "./images/definition.js";
 export { diagnoseImages } from "./images/diagnose-images.js";
@@ -85,6 +87,7 @@ export {
   allowListOf,
   applyKeptChanges,
   canBeResumed,
+  connectToPort,
   containerOf,
   disposeFirst,
   forgetLasting,
@@ -92,6 +95,8 @@ export {
   onEndOf,
   planOf,
   resumeLasting,
+  sendingHeaders,
+  setSentHeaders,
   settingsOf,
   spawnLasting,
   startFromSnapshot,
@@ -177,10 +182,13 @@ export { createPool } from "./pool.js";
 export type {
   CommandOptions,
   CommandResult,
+  FileChange,
+  FileWatch,
   PortableFiles,
   PortableProcess,
   PortableSandbox,
   PortableSpawnOptions,
+  PortableStat,
   PtySize,
 } from "./portable-sandbox.js";
 export { threadWaits } from "./process/thread-waits.js";

@@ -1,8 +1,12 @@
 // What other parts of brig do with a sandbox beyond the methods that a program has: each has a name here, and nothing else of a sandbox's inside
 // is handed out.
+import type { Duplex } from "node:stream";
+import { BrigError } from "../errors.js";
 import { applyKept, openFromSnapshot } from "./changes/sandbox-changes.js";
 import type { ApplyOptions, ApplyResult } from "./changes/workspace-change.js";
 import type { Engine } from "./docker/engine-types.js";
+import { SecretMask } from "./egress/secrets/secret-mask.js";
+import { credentialsIn, type SentHeaders } from "./egress/secrets/sent-headers.js";
 import type { ResumedCommand } from "./lasting/resume-sandbox.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import { closeFirst, openSandbox, type StartOptions } from "./open-sandbox.js";
@@ -95,6 +99,35 @@ export function allowListOf(sandbox: Sandbox): SandboxEgress | null {
   return openedSandboxOf(sandbox).egress;
 }
 
+/**
+ * The settings of a sandbox whose requests get these headers on their way out. Credentials in them are masked as secrets are. Servers may have
+ * certificates of the authorities in these files. Error: `usage.invalid` for a file.
+ */
+export async function sendingHeaders(
+  settings: SandboxSettings,
+  { sent, caFiles }: { sent: readonly SentHeaders[]; caFiles: readonly string[] },
+): Promise<SandboxSettings> {
+  const { inspection, environment } = settings;
+  const { readTrusted } = await import("./network/egress/read-egress.js");
+  const mask = inspection?.mask ?? new SecretMask([]);
+  mask.add(credentialsIn(sent));
+  const others = { rules: [], secrets: [], ...inspection };
+  const authorities = [...(inspection?.authorities ?? []), ...(await readTrusted(caFiles, environment))];
+  return { ...settings, inspection: { ...others, authorities, mask, sentHeaders: sent } };
+}
+
+/** Replaces these headers. Error: `policy.not-enforced` for a sandbox without `sendingHeaders`, and without an allow-list. */
+export function setSentHeaders(sandbox: Sandbox, sent: readonly SentHeaders[]): void {
+  const { egress, settings } = openedSandboxOf(sandbox);
+  if (egress === null)
+    throw new BrigError("requests of a sandbox without an allow-list get no headers", {
+      code: "policy.not-enforced",
+      hint: "create a sandbox with an allow-list",
+    });
+  settings.inspection?.mask?.add(credentialsIn(sent));
+  egress.setSentHeaders(sent);
+}
+
 export function isCopyOnWrite(sandbox: Sandbox): boolean {
   return openedSandboxOf(sandbox).tree !== null;
 }
@@ -107,6 +140,12 @@ export function disposeFirst(sandbox: Sandbox, resource: AsyncDisposable): void 
 /** Called once, when the sandbox has ended by itself. */
 export function onEndOf(sandbox: Sandbox, listener: () => void): void {
   openedSandboxOf(sandbox).link.onGone = listener;
+}
+
+/** Connects to a server in a sandbox. Errors: those of `connectPort`. */
+export async function connectToPort(sandbox: Sandbox, port: number, signal: AbortSignal): Promise<Duplex> {
+  const { connectPort } = await import("./network/forward-port.js");
+  return await connectPort(openedSandboxOf(sandbox).link, port, signal);
 }
 
 /** Brings the changes of a sandbox that was started from kept ones to the host, and notes with these what was applied. */

@@ -83,6 +83,51 @@ export interface PortableProcess {
   resize(size: PtySize): void;
 }
 
+/** The kind of a file. */
+export type FileType = (typeof FILE_TYPES)[number];
+
+export const FILE_TYPES = [
+  "file",
+  "directory",
+  "symlink",
+  "fifo",
+  "socket",
+  "char-device",
+  "block-device",
+  "unknown",
+] as const;
+
+/** The metadata of a file. */
+export interface PortableStat {
+  type: FileType;
+  sizeBytes: number;
+  /** Permission bits, e.g. 0o644. */
+  mode: number;
+  modifiedMs: number;
+  uid: number;
+  gid: number;
+  /** The target of a symbolic link, else null. */
+  linkTarget: string | null;
+}
+
+/** A change in a directory. */
+export interface FileChange {
+  /** A file that takes the place of another one, or comes from elsewhere, counts as created; the one that left its place, as renamed. */
+  type: "create" | "write" | "remove" | "rename" | "chmod";
+  /** Relative to the directory, and empty for itself. What is not UTF-8 is replaced. */
+  path: string;
+  /** The path as bytes, since names need not be UTF-8. */
+  pathBytes: Uint8Array;
+}
+
+/**
+ * The changes in a directory since the watch has begun, for one reader. They end with the directory, and with `close`. Error of the reader:
+ * `file.failed` if changes were lost because it was too slow.
+ */
+export interface FileWatch extends AsyncIterable<FileChange>, AsyncDisposable {
+  close(): Promise<void>;
+}
+
 /** Files as the sandbox's own user sees them. Paths are absolute. Errors are BrigErrors with `file.*` codes. */
 export interface PortableFiles {
   /** Reads a regular file. Refuses a FIFO, device, socket or directory at once. */
@@ -96,12 +141,43 @@ export interface PortableFiles {
       signal?: AbortSignal | undefined;
     },
   ): Promise<Buffer>;
+  /** Works like `read` for files of any size: gives pieces, at the pace of whoever reads them. Breaking off ends it. */
+  readStream(
+    path: string,
+    options?: {
+      offsetBytes?: number | undefined;
+      lengthBytes?: number | undefined;
+      signal?: AbortSignal | undefined;
+    },
+  ): AsyncIterable<Buffer>;
   /** Replaces the file atomically. `mode` is that of a new file; an existing one keeps its own. */
   write(
     path: string,
     data: string | Uint8Array,
     options?: { mode?: number | undefined; signal?: AbortSignal | undefined },
   ): Promise<void>;
+  /** Works like `write` for files of any size. If the content fails, the file stays as it was. */
+  writeStream(
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options?: { mode?: number | undefined; signal?: AbortSignal | undefined },
+  ): Promise<void>;
+  /** A link is followed unless `followSymlinks` is false. */
+  stat(
+    path: string,
+    options?: { followSymlinks?: boolean | undefined; signal?: AbortSignal | undefined },
+  ): Promise<PortableStat>;
+  /** Makes a directory; with `recursive`, works like `mkdir -p`. */
+  mkdir(
+    path: string,
+    options?: {
+      recursive?: boolean | undefined;
+      mode?: number | undefined;
+      signal?: AbortSignal | undefined;
+    },
+  ): Promise<void>;
+  /** Replaces an existing file, as rename(2) does. */
+  rename(from: string, to: string, options?: { signal?: AbortSignal | undefined }): Promise<void>;
   /** Removes what is at the path, with `recursive` a whole tree. A missing path is an error unless `force`. */
   remove(
     path: string,
@@ -111,6 +187,14 @@ export interface PortableFiles {
       signal?: AbortSignal | undefined;
     },
   ): Promise<void>;
+  /**
+   * Watches what is in a directory, with `recursive` also what is in those below it. Changes from when it resolves on are told. What comes into
+   * a new directory at the moment when that is made may be told twice.
+   */
+  watch(
+    path: string,
+    options?: { recursive?: boolean | undefined; signal?: AbortSignal | undefined },
+  ): Promise<FileWatch>;
 }
 
 /**

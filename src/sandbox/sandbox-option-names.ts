@@ -123,12 +123,15 @@ const listOptionNames: OptionNames<ListOptions> = { onEntries: true, signal: tru
 /** The options of each method of `sandbox.files`. */
 export const fileOptionNames = {
   read: readOptionNames,
+  readStream: { ...pathOptionNames, offsetBytes: true, lengthBytes: true },
   readPastHole: { offsetBytes: true, lengthBytes: true, signal: true },
   write: { ...pathOptionNames, mode: true },
+  writeStream: { ...pathOptionNames, mode: true },
   writeEach: pathOptionNames,
   stat: { ...pathOptionNames, followSymlinks: true },
   list: listOptionNames,
   mkdir: { ...pathOptionNames, recursive: true, mode: true },
   rename: pathOptionNames,
   remove: { ...pathOptionNames, recursive: true, force: true },
+  watch: { recursive: true, signal: true },
 } as const;

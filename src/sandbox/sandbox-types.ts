@@ -2,10 +2,15 @@ import type { CommandEnd } from "./output/command-end.js";
 import type {
   CommandOptions,
   CommandResult,
+  FileType,
   PortableFiles,
   PortableProcess,
   PortableSpawnOptions,
+  PortableStat,
 } from "./portable-sandbox.js";
+
+export type { FileType } from "./portable-sandbox.js";
+export { FILE_TYPES } from "./portable-sandbox.js";
 
 /** How a command in a sandbox ended. */
 export type ExitStatus = CommandEnd;
@@ -60,34 +65,11 @@ export interface ForwardedPort extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** The kind of a file. */
-export type FileType = (typeof FILE_TYPES)[number];
-
-export const FILE_TYPES = [
-  "file",
-  "directory",
-  "symlink",
-  "fifo",
-  "socket",
-  "char-device",
-  "block-device",
-  "unknown",
-] as const;
-
-/** The metadata of a file. */
-export interface FileStat {
-  type: FileType;
-  sizeBytes: number;
-  /** Permission bits, e.g. 0o644. */
-  mode: number;
-  modifiedMs: number;
-  uid: number;
-  gid: number;
+/** The metadata of a file of a sandbox of this process. */
+export interface FileStat extends PortableStat {
   /** Device and inode, which tell whether two names mean the same file. */
   dev: bigint;
   ino: bigint;
-  /** The target of a symbolic link, else null. */
-  linkTarget: string | null;
 }
 
 /** An entry of a directory. */
@@ -157,6 +139,8 @@ export interface ListOptions {
 export interface SandboxFiles extends PortableFiles {
   /** Reads a regular file. Refuses a FIFO, device, socket or directory at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
+  /** Works like `read` for files of any size: gives pieces, at the pace of whoever reads them. Breaking off ends it. */
+  readStream(path: string, options?: Omit<ReadOptions, "maxBytes">): AsyncIterable<Buffer>;
   /** Works like `read` of a part, but if that begins in a hole of a sparse file, returns the data after the hole. */
   readPastHole(
     path: string,
@@ -164,13 +148,22 @@ export interface SandboxFiles extends PortableFiles {
   ): Promise<FilePart>;
   /** Replaces the file atomically (temporary file and rename), keeps its mode, follows a link. */
   write(path: string, data: string | Uint8Array, options?: PathOptions & { mode?: number }): Promise<void>;
+  /** Works like `write` for files of any size. If the content fails, the file stays as it was. */
+  writeStream(
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options?: PathOptions & { mode?: number | undefined },
+  ): Promise<void>;
   /** Writes files in order, as `write` does, up to the first failure. Faster than a call for each. */
   writeEach(files: readonly FileWrite[], options?: PathOptions): Promise<WritesDone>;
-  stat(path: string, options?: PathOptions & { followSymlinks?: boolean }): Promise<FileStat>;
+  stat(path: string, options?: PathOptions & { followSymlinks?: boolean | undefined }): Promise<FileStat>;
   /** Lists a directory, unsorted, without `.` and `..`. The path may be bytes: it need not be UTF-8. */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
   /** Makes a directory; with `recursive`, works like `mkdir -p`. */
-  mkdir(path: string, options?: PathOptions & { recursive?: boolean; mode?: number }): Promise<void>;
+  mkdir(
+    path: string,
+    options?: PathOptions & { recursive?: boolean | undefined; mode?: number | undefined },
+  ): Promise<void>;
   /** Replaces an existing file, as rename(2) does. */
   rename(from: string, to: string, options?: PathOptions): Promise<void>;
   /** Removes what is at the path, with `recursive` a whole tree. A missing path is an error unless `force`. */

@@ -3,6 +3,7 @@
 export { defineAcp } from "./acp/acp-command.js";
 export type { Login, SessionCommand, TerminalParts } from "./acp/session-opener.js";
 export { fenced } from "./acp/updates/shown-text.js";
+export { defineServe } from "./e2b/define-serve.js";
 export { defineExecServer } from "./exec-server/exec-server-command.js";
 export { CommandConnection } from "./lasting/client/command-connection.js";
 export { connectSandbox } from "./lasting/client/connect-sandbox.js";
@@ -11,7 +12,6 @@ export { OwnerClient, passFrames, sandboxPath, unreachable } from "./lasting/cli
 export type { StartingOwner } from "./lasting/client/start-owner.js";
 export { startOwner } from "./lasting/client/start-owner.js";
 export { readHostTree, writeHostTree } from "./lasting/files/host-tree.js";
-export { TOP } from "./lasting/files/sandbox-archive.js";
 export type { LastingRecord } from "./lasting/home/lasting-records.js";
 export { findLasting, logFile, readLasting, requireName } from "./lasting/home/lasting-records.js";
 export { serviceSocket, socketProblem } from "./lasting/home/service-socket.js";
@@ -34,7 +34,7 @@ export type {
   RemoteSnapshot,
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
-export { defineServe } from "./serve/serve-command.js";
+export { TOP } from "./serve/files/sandbox-archive.js";
 export { openApiDescription } from "./serve/wire/openapi.js";
 export type { RemoteProcessRecord } from "./serve/wire/process-schemas.js";
 export type {

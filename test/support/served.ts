@@ -9,6 +9,7 @@ import { readPageAsset } from "../../src/lib/http/page-html.js";
 import type { Engine } from "../../src/sandbox/docker/engine-types.js";
 import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { createPool } from "../../src/sandbox/pool.js";
+import { E2bService } from "../../src/services/e2b/e2b-service.js";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { MemoryBudget } from "../../src/services/serve/http/memory-budget.js";
 import { type HttpService, serveHttp } from "../../src/services/serve/http/serve-http.js";
@@ -24,6 +25,8 @@ export interface Served extends AsyncDisposable {
   tokens: readonly [string, string];
   client: BrigClient;
   otherClient: BrigClient;
+  /** What E2B's client is given, by the first and by the second client. */
+  e2b: readonly [E2bAddresses, E2bAddresses];
   /** What the service said to its operator. */
   warnings: unknown[];
   /** In which its episodes keep their files. */
@@ -32,6 +35,12 @@ export interface Served extends AsyncDisposable {
   drain(): Promise<void>;
   /** Ends everything at once. */
   stop(): Promise<void>;
+}
+
+export interface E2bAddresses {
+  apiUrl: string;
+  sandboxUrl: string;
+  apiKey: string;
 }
 
 export interface ServedOptions {
@@ -49,6 +58,10 @@ export interface ServedOptions {
   warm?: number;
   /** Default: "workspace-write". */
   mode?: SandboxMode;
+  /** Files of authorities that servers outside may have certificates of. */
+  caFiles?: string[];
+  /** Images by the names that clients of E2B give. */
+  templates?: Record<string, string>;
   /** Where the service keeps snapshots. Default: that of this process. */
   brigHome?: string;
   /** On which sandboxes run that are no task's, those that are kept started excepted. Default: the engine of the tests. */
@@ -76,8 +89,11 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
         ...{ image: "brig/base", mode, images: null, pool },
         engine: options.engine ?? engine,
         allowsNetwork: options.allowsNetwork ?? false,
+        caFiles: options.caFiles,
       },
       attempts: { ...place, tasks: options.tasks ?? [], images, directory },
+      openProtocols: (parts) => [new E2bService(parts)],
+      templates: options.templates,
       openAgent: (wanted) =>
         wanted === "oracle"
           ? oracleAgent()
@@ -105,6 +121,7 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
             ...options.clients?.[index],
           })),
         calls: service.calls,
+        others: service.others,
         memory: new MemoryBudget(options.bufferedBytes ?? 1024 ** 3),
         drain: drain.signal,
         signal: end.signal,
@@ -134,6 +151,7 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
     for (const one of [client, otherClient]) one.close();
   };
   return {
+    e2b: [e2bOf(url, tokens[0]), e2bOf(url, tokens[1])],
     ...{ url, port: Number(new URL(url).port), tokens, client, otherClient, warnings, directory, stop },
     async drain() {
       drain.abort();
@@ -141,4 +159,8 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
     },
     [Symbol.asyncDispose]: stop,
   };
+}
+
+function e2bOf(url: string, token: string): E2bAddresses {
+  return { apiUrl: `${url}/e2b`, sandboxUrl: url, apiKey: token };
 }

@@ -36,6 +36,7 @@ const rooms: Record<string, readonly string[]> = {
   "services/mcp-server": [],
   "services/serve": [],
   "services/lasting": ["services/serve"],
+  "services/e2b": ["services/serve"],
   "services/wrap": [],
 };
 

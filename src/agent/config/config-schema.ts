@@ -269,6 +269,10 @@ export const configSchema = z.object({
       "Rules for requests to the hosts of an allow-list, and secrets for them: see docs/request-rules.md",
     ),
   images: imagesSchema.prefault({}).describe("Images of tasks, for `brig batch`"),
+  templates: z
+    .record(z.string().min(1), z.string().min(1))
+    .default({})
+    .describe("Images by the names that clients of `brig serve` give as a template of E2B"),
   prices: pricesSchema
     .default({})
     .describe("What models cost, by name, in place of the prices that brig knows"),

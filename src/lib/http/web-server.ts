@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import {
   createServer,
+  type IncomingMessage,
   type OutgoingHttpHeaders,
   type RequestListener,
   type Server,
   type ServerResponse,
 } from "node:http";
 import { createServer as createTlsServer, type ServerOptions as TlsOptions } from "node:https";
+import type { Socket } from "node:net";
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
@@ -23,6 +25,8 @@ export interface WebServerLimits {
   headMs?: number;
   /** How long a whole request may take to arrive. */
   requestMs?: number;
+  /** Requests for which `requestMs` does not count: whoever reads their bodies ends those that stop. Default: none. */
+  isLong?: (incoming: IncomingMessage) => boolean;
   /** How long a client may leave an answer unread. Default: forever. */
   unreadMs?: number;
   /** How long a connection may be idle between two requests. */
@@ -43,7 +47,7 @@ export function openApp(): Hono<Served> {
 /** With TLS, the server speaks nothing else. */
 export function openWebServer(
   app: Hono<Served>,
-  { maxConnections, headMs, requestMs, unreadMs, keepAliveMs }: WebServerLimits,
+  { maxConnections, headMs, requestMs, isLong, unreadMs, keepAliveMs }: WebServerLimits,
   tls?: TlsOptions,
 ): Server {
   const answer = async (request: Request, env: HttpBindings) =>
@@ -54,8 +58,10 @@ export function openWebServer(
     connectionsCheckingInterval: headMs === undefined ? undefined : Math.min(1000, headMs),
     keepAliveTimeout: keepAliveMs,
   };
+  const latest = new WeakMap<Socket, { incoming: IncomingMessage; outgoing: ServerResponse }>();
   const onRequest: RequestListener = (incoming, outgoing) => {
     outgoing.on("error", () => undefined);
+    if (isLong !== undefined) latest.set(incoming.socket, { incoming, outgoing });
     const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
       ...{ hostname: "localhost", overrideGlobalObjects: false, autoCleanupIncoming: false },
       // A path or a Host header that makes no URL is refused like any other, which the application reads from `incoming`.
@@ -70,9 +76,34 @@ export function openWebServer(
     tls === undefined
       ? createServer(options, onRequest)
       : createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, onRequest);
+  if (isLong !== undefined)
+    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+      const request = latest.get(socket);
+      const isLate = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+      if (isLate && request?.incoming.complete === false && isLong(request.incoming)) return;
+      refuseBadRequest(error, socket, request?.outgoing);
+    });
   server.maxConnections = maxConnections;
   return server;
 }
+
+/** As Node itself does where nobody listens for these errors. */
+function refuseBadRequest(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  outgoing: ServerResponse | undefined,
+): void {
+  const status = badRequests[error.code ?? ""] ?? "400 Bad Request";
+  const isAnswering = outgoing?.headersSent === true && !outgoing.writableFinished;
+  if (socket.writable && !isAnswering) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+  socket.destroy(error);
+}
+
+const badRequests: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
 
 /**
  * Stops listening. Resolves when all connections have ended; they get a moment to send what they have begun

@@ -22,6 +22,7 @@ import {
   type RequestHead,
 } from "./secrets/held-secret.js";
 import type { SecretMask } from "./secrets/secret-mask.js";
+import { credentialsIn, type SentHeaders, sentHeadersFor, withSentHeaders } from "./secrets/sent-headers.js";
 import {
   authorityCertificate,
   type KeyPair,
@@ -38,6 +39,8 @@ export interface InspectionOptions {
   awsSecrets?: readonly HeldAwsSecret[];
   /** Secrets that are not real, which nothing may send. Default: none. */
   canaries?: readonly Canary[];
+  /** Headers that requests get on their way out. They can be replaced later if there is a list, even one without any. Default: none. */
+  sentHeaders?: readonly SentHeaders[] | undefined;
   /** Certificate authorities in PEM that servers may have besides those that Node trusts. */
   authorities: readonly string[];
   /** Hides the secrets in what leaves the sandbox. Absent without secrets. */
@@ -70,18 +73,20 @@ export class Inspection {
   readonly #rules: readonly SourcedRule[];
   readonly #secrets: readonly HeldSecret[];
   readonly #awsSecrets: readonly HeldAwsSecret[];
+  #sent: readonly SentHeaders[];
   #mask: { hidden: string; mask: AnswerMask } | null = null;
   readonly #keptBodies = new KeptBodies();
   readonly #trusted: SecureContext;
   readonly #own: SessionAuthority;
 
   private constructor(
-    { rules, secrets, awsSecrets = [], authorities }: InspectionOptions,
+    { rules, secrets, awsSecrets = [], sentHeaders = [], authorities }: InspectionOptions,
     own: SessionAuthority,
   ) {
     this.#rules = rules;
     this.#secrets = secrets;
     this.#awsSecrets = awsSecrets;
+    this.#sent = sentHeaders;
     this.#trusted = trusting(authorities);
     this.#own = own;
   }
@@ -100,10 +105,16 @@ export class Inspection {
     return this.#rules.length > 0;
   }
 
+  /** Replaces the headers that requests get from now on. */
+  setSentHeaders(sent: readonly SentHeaders[]): void {
+    this.#sent = sent;
+  }
+
   /** Whether TLS to this endpoint is ended here. */
   covers(endpoint: Endpoint): boolean {
     return (
       this.#ruled(endpoint).length > 0 ||
+      sentHeadersFor(endpoint, this.#sent) !== null ||
       this.#hasSecretsFor(endpoint, true) ||
       this.#signsFor(endpoint, true)
     );
@@ -135,7 +146,14 @@ export class Inspection {
     const headers = this.#hasSecretsFor(endpoint, isTls)
       ? askForPlainAnswer(applied.headers)
       : applied.headers;
-    return { kind: "allowed", rule, headers, path: applied.path, signing: found.signing };
+    const sent = isTls ? sentHeadersFor(endpoint, this.#sent) : null;
+    return {
+      kind: "allowed",
+      rule,
+      headers: sent === null ? headers : withSentHeaders(headers, sent),
+      path: applied.path,
+      signing: found.signing,
+    };
   }
 
   /** Signs a request, whose body may have to be read for it. The connection `to` is the one that it is sent on. */
@@ -170,6 +188,7 @@ export class Inspection {
     const values = [
       ...this.#secrets.map(({ value }) => value),
       ...this.#awsSecrets.flatMap(({ keys }) => keys.hidden),
+      ...credentialsIn(this.#sent),
     ];
     const hidden = values.join("\n");
     if (this.#mask?.hidden !== hidden) this.#mask = { hidden, mask: new AnswerMask(values) };
@@ -185,6 +204,8 @@ export class Inspection {
   }
 
   #hasSecretsFor(endpoint: Endpoint, isTls: boolean): boolean {
+    const sent = isTls ? sentHeadersFor(endpoint, this.#sent) : null;
+    if (sent !== null && credentialsIn([sent]).length > 0) return true;
     return this.#secrets.some((secret) => mayReceive(secret, endpoint, isTls));
   }
 }

@@ -184,13 +184,26 @@ export function fileError(request: FileRequest, record: ExitRecord): BrigError {
       code: "file.not-regular",
     });
   }
-  const errno = record.kind === "file" ? errnoName(record.errno) : "EIO";
-  const known = errno === "ELOOP" && request.refuseSymlinks ? throughLink : failureOf.get(errno);
+  return errnoError(operation, path, {
+    number: record.kind === "file" ? record.errno : EIO,
+    refuseSymlinks: request.refuseSymlinks,
+  });
+}
+
+const EIO = 5;
+
+export function errnoError(
+  operation: string,
+  path: string,
+  { number, refuseSymlinks = false }: { number: number; refuseSymlinks?: boolean | undefined },
+): BrigError {
+  const errno = errnoName(number);
+  const known = errno === "ELOOP" && refuseSymlinks ? throughLink : failureOf.get(errno);
   return new BrigError(`cannot ${operation} ${path}: ${known?.text ?? errno}`, {
     code: known?.code ?? "file.failed",
     hint: known?.hint,
     errno,
-    cause: Object.assign(new Error(errno), { code: errno, errno: -record.errno }),
+    cause: Object.assign(new Error(errno), { code: errno, errno: -number }),
   });
 }
 

@@ -37,15 +37,20 @@ import {
   run,
   runUnless,
 } from "./file-request.js";
+import { readPieces, writePieces } from "./file-streams.js";
+import { watchFiles } from "./watch-files.js";
 
 /** Makes `sandbox.files`, in which every operation is a request to the runner. */
 export function sandboxFiles(context: CommandContext): SandboxFiles {
   return {
     read: async (path, options = {}) => await readFile(context, path, checked("read", options)),
+    readStream: (path, options = {}) => readPieces(context, path, checked("readStream", options)),
     readPastHole: async (path, options) =>
       await readPastHole(context, path, checked("readPastHole", options)),
     write: async (path, data, options = {}) =>
       await writeFile(context, { ...checked("write", options), path, data }),
+    writeStream: async (path, content, options = {}) =>
+      await writePieces(context, path, { ...checked("writeStream", options), content }),
     writeEach: async (files, options = {}) => await writeEach(context, files, checked("writeEach", options)),
     stat: async (path, options = {}) => {
       return await statFile(context, path, checked("stat", options));
@@ -66,6 +71,7 @@ export function sandboxFiles(context: CommandContext): SandboxFiles {
       const flags = (recursive ? RemoveFlag.recursive : 0) | (force ? RemoveFlag.missingIsFine : 0);
       await run(context, { operation: "remove", path, flags, refuseSymlinks, signal });
     },
+    watch: async (path, options = {}) => await watchFiles(context, path, checked("watch", options)),
   };
 }
 
@@ -78,7 +84,7 @@ function checked<Options extends object>(operation: keyof typeof fileOptionNames
 export async function statFile(
   context: CommandContext,
   path: string | Uint8Array,
-  { followSymlinks, refuseSymlinks, signal }: PathOptions & { followSymlinks?: boolean },
+  { followSymlinks, refuseSymlinks, signal }: PathOptions & { followSymlinks?: boolean | undefined },
 ): Promise<FileStat> {
   const flags = followSymlinks === false ? StatFlag.linkItself : 0;
   return parseStat((await run(context, { operation: "stat", path, flags, refuseSymlinks, signal })).result);

@@ -31,7 +31,7 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     repository: "brig/toolbox",
     directory: imageDirectory("toolbox"),
     isPart: (path) =>
-      /^(?:Dockerfile|hosts|resolv\.conf)$|^(?:runner|runner-files|common|apply-patch|attempts)\/[^/]+\.[ch]$/.test(
+      /^(?:Dockerfile|hosts|resolv\.conf)$|^(?:runner|runner-files|common|apply-patch|attempts|watch)\/[^/]+\.[ch]$/.test(
         path,
       ),
     packageFiles: [ripgrepFile],

@@ -88,6 +88,7 @@ async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
     // Without arguments they print their usage.
     [2, "bin/apply_patch"],
     [2, "attempts"],
+    [2, "watch"],
     [2, "runner-files"],
   ] as const) {
     if ((await run(engine, volume, command)) !== exitCode) return false;

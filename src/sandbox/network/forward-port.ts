@@ -80,6 +80,27 @@ async function listen(server: Server, port: number): Promise<void> {
   }
 }
 
+/**
+ * Connects once to a server in the sandbox, on whichever address of the loopback it listens. Errors: `sandbox.port-failed`, with errno
+ * ECONNREFUSED if nothing listens there; `sandbox.gone`; `usage.invalid`; the signal's reason after an abort.
+ */
+export async function connectPort(link: RunnerLink, port: number, signal: AbortSignal): Promise<Duplex> {
+  requirePort(port, { least: 1 });
+  return await connectInside(new SandboxNetwork(link), port, signal);
+}
+
+/** The error is that of the last address. */
+async function connectInside(network: SandboxNetwork, port: number, signal: AbortSignal): Promise<Duplex> {
+  for (const address of INSIDE.slice(0, -1)) {
+    try {
+      return await network.connect({ address, port }, { signal });
+    } catch (error) {
+      if (!isNotListening(error)) throw error;
+    }
+  }
+  return await network.connect({ address: INSIDE.at(-1) ?? HOST, port }, { signal });
+}
+
 interface Target {
   network: SandboxNetwork;
   port: number;
@@ -104,17 +125,17 @@ async function connectPatiently(outer: Socket, target: Target): Promise<Duplex> 
   const { network, port, waitForServerMs, signal } = target;
   const giveUpAt = performance.now() + waitForServerMs;
   for (;;) {
-    for (const address of INSIDE) {
-      try {
-        return await network.connect({ address, port }, { signal });
-      } catch (error) {
-        const isRefused = isBrigError(error, "sandbox.port-failed") && mayComeLater.has(error.errno);
-        if (!isRefused) throw error;
-        if (address === INSIDE.at(-1) && (performance.now() >= giveUpAt || outer.destroyed)) throw error;
-      }
+    try {
+      return await connectInside(network, port, signal);
+    } catch (error) {
+      if (!isNotListening(error) || performance.now() >= giveUpAt || outer.destroyed) throw error;
     }
     await sleep(RETRY_MS, undefined, { signal: sharedSignal(signal) });
   }
+}
+
+function isNotListening(error: unknown): boolean {
+  return isBrigError(error, "sandbox.port-failed") && mayComeLater.has(error.errno);
 }
 
 /** EADDRNOTAVAIL: the sandbox has no IPv6. */

@@ -2,21 +2,28 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { newToken } from "../../lib/http/bearer-token.js";
 import type { SandboxSet } from "../serve/sandboxes/sandbox-set.js";
 import type { ServedSandbox } from "../serve/sandboxes/served-sandbox.js";
+import type { AskedNetwork } from "./network-rules.js";
 
-/** What a client of E2B has asked for and was given with a sandbox. */
-export interface E2bSandbox {
+/** What a client of E2B has asked for with a sandbox. */
+export interface AskedSandbox {
   /** As the client has written it. */
   templateId: string;
-  home: string;
-  user: string;
-  accessToken: string;
+  network: AskedNetwork;
 }
 
-export type FoundSandbox = E2bSandbox & {
+/** What is known of a sandbox of a client of E2B. */
+export interface E2bSandbox extends AskedSandbox {
   served: ServedSandbox;
-  /** Takes as long for a wrong token as for the right one. */
-  hasAccessToken(given: string): boolean;
-};
+  /** Opens the daemon and the ports of the sandbox. */
+  accessToken: string;
+  /** Is needed for its ports where they are not for everybody who knows their address. */
+  trafficToken: string | null;
+}
+
+/** Where commands start, and what forks and snapshots carry. */
+export const HOME = "/home/user";
+/** Who commands run as, for clients: it is the user of the sandbox's mode. */
+export const USER = "user";
 
 /** Which of the sandboxes of a service were created for clients of E2B, and how. */
 export class E2bSandboxes {
@@ -28,32 +35,40 @@ export class E2bSandboxes {
     this.#sandboxes = sandboxes;
   }
 
-  add(served: ServedSandbox, about: Omit<E2bSandbox, "accessToken">): FoundSandbox {
-    this.#known.set(served, { ...about, accessToken: newToken() });
-    return this.#found(served) as FoundSandbox;
+  add(served: ServedSandbox, asked: AskedSandbox): E2bSandbox {
+    const trafficToken = asked.network.allowPublicTraffic === false ? newToken() : null;
+    const sandbox = { ...asked, served, accessToken: newToken(), trafficToken };
+    this.#known.set(served, sandbox);
+    return sandbox;
   }
 
-  /** Null for a sandbox that is not there any more. */
-  withId(id: string): FoundSandbox | null {
+  /** Whoever's it is. Null for a sandbox that is not there any more. */
+  withId(id: string): E2bSandbox | null {
     const served = this.#sandboxes.withId(id);
-    return served === null || served.hasEnded ? null : this.#found(served);
+    return served === null || served.hasEnded ? null : (this.#known.get(served) ?? null);
   }
 
-  of(client: string): FoundSandbox[] {
+  /** Null for one that is not there any more, and for another client's. */
+  find(client: string, id: string): E2bSandbox | null {
+    const found = this.withId(id);
+    return found?.served.client === client ? found : null;
+  }
+
+  of(client: string): E2bSandbox[] {
+    return this.all().filter(({ served }) => served.client === client);
+  }
+
+  /** Those of all clients that are there. */
+  all(): E2bSandbox[] {
     return this.#sandboxes
-      .ofClient(client)
-      .map((served) => this.#found(served))
+      .all()
+      .map((served) => (served.hasEnded ? null : (this.#known.get(served) ?? null)))
       .filter((one) => one !== null);
-  }
-
-  #found(served: ServedSandbox): FoundSandbox | null {
-    const about = this.#known.get(served);
-    if (about === undefined) return null;
-    return { ...about, served, hasAccessToken: (given) => isSame(given, about.accessToken) };
   }
 }
 
-function isSame(given: string, expected: string): boolean {
+/** Takes as long for a wrong token as for the right one. */
+export function isToken(given: string | undefined, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
+  return given !== undefined && timingSafeEqual(digest(given), digest(expected));
 }

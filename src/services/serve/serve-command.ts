@@ -22,24 +22,24 @@ import { readPageAsset } from "../../lib/http/page-html.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { connectEngine, createPool, DEFAULT_IMAGE } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
-import { E2bService } from "../e2b/e2b-service.js";
 import { MemoryBudget } from "./http/memory-budget.js";
 import { serveHttp } from "./http/serve-http.js";
 import { type Access, openAccess } from "./open-access.js";
 import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
-import type { ServiceOptions } from "./service-calls.js";
+import type { OpenProtocols, ServiceOptions } from "./service-calls.js";
 import { openService } from "./service-calls.js";
 import { openApiDescription } from "./wire/openapi.js";
 import type { EpisodeOptions } from "./wire/schemas.js";
 
-export function defineServe(command: Command, context: CliContext): void {
+/** `openProtocols` opens what is served besides the routes of the service itself. */
+export function defineServe(command: Command, context: CliContext, openProtocols: OpenProtocols): void {
   command.argument("[tasks...]", "tasks that clients may work on: directories of tasks, or files of rows");
   addServeOptions(command)
     .addHelpText("after", HELP)
     .action(async (paths: string[], flags: ServeFlags) => {
       if (flags.openapi === true) return await writeJson(context.stdout, openApiDescription(readVersion()));
-      await serve(paths, flags, context);
+      await serve(paths, flags, { ...context, openProtocols });
     });
 }
 
@@ -50,7 +50,9 @@ what it leaves. The package brigbox has a client (BrigClient), and docs/serve.md
 The first ctrl-C or SIGTERM lets calls and episodes that run end, and begins nothing new. The second one ends everything
 at once. Either way all sandboxes are removed.`;
 
-async function serve(paths: readonly string[], flags: ServeFlags, context: CliContext): Promise<void> {
+type ServeContext = CliContext & { openProtocols: OpenProtocols };
+
+async function serve(paths: readonly string[], flags: ServeFlags, context: ServeContext): Promise<void> {
   const onWarning = (error: unknown) =>
     void say(context.stderr, describeError(error, { showsCauses: false }));
   await using access = await openAccess(flags, context, onWarning);
@@ -76,7 +78,7 @@ interface Served {
   onWarning: (error: unknown) => void;
 }
 
-async function serveUntilDrained(served: Served, flags: ServeFlags, context: CliContext): Promise<void> {
+async function serveUntilDrained(served: Served, flags: ServeFlags, context: ServeContext): Promise<void> {
   const { signal, stderr } = context;
   const { access, onWarning } = served;
   const draining = new AbortController();
@@ -91,15 +93,10 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Cli
   const memory = new MemoryBudget(flags.maxBuffered, {
     isShared: () => access.http.clients().length > 1,
   });
-  const e2b = new E2bService({
-    sandboxes: service.sandboxes,
-    image: opened.options.places.image,
-    ...{ memory, drain: draining.signal, signal, onFault: onWarning },
-  });
   try {
     await serveHttp({
       ...access.http,
-      other: e2b,
+      others: service.others,
       calls: service.calls,
       memory,
       drain: draining.signal,
@@ -120,7 +117,7 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Cli
 async function serviceOptions(
   { tasks, usualAgent, config, directory, onWarning }: Served,
   flags: ServeFlags,
-  context: CliContext,
+  context: ServeContext,
 ): Promise<{ options: ServiceOptions } & AsyncDisposable> {
   const { environment } = context;
   const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE, env } = flags;
@@ -147,9 +144,12 @@ async function serviceOptions(
         ...{ engine, environment, runtime, image, mode, limits, env, pool },
         allowsNetwork: flags.allowNetwork === true,
         images: flags.pull === true ? images : null,
+        caFiles: config.egress?.ca_files,
       },
       attempts: { tasks, images, engine, environment, runtime, directory },
       openAgent: (wanted) => episodeAgent(wanted, usualAgent),
+      openProtocols: context.openProtocols,
+      templates: config.templates,
       limits: {
         maxPlaces: flags.maxSandboxes,
         maxPerClient: flags.maxPerClient ?? flags.maxSandboxes,
@@ -197,9 +197,13 @@ async function announce(
   { json }: ServeFlags,
   { stdout }: CliContext,
 ): Promise<void> {
-  if (json === true) return await writeJson(stdout, { ...facts, e2b: e2bAddresses(facts.url, facts.token) });
   const { url, token, ca, fingerprint } = facts;
-  const known = Object.entries({ url, token, ca, fingerprint }).filter(([, value]) => value !== undefined);
+  const e2b = e2bAddresses(url, token);
+  if (json === true) return await writeJson(stdout, { ...facts, e2b });
+  const forE2b = { E2B_API_URL: e2b.apiUrl, E2B_SANDBOX_URL: e2b.sandboxUrl, E2B_API_KEY: e2b.apiKey };
+  const known = Object.entries({ url, token, ca, fingerprint, ...forE2b }).filter(
+    ([, value]) => value !== undefined,
+  );
   await write(stdout, known.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(""));
 }
 

@@ -3,26 +3,23 @@ import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { ExecResult } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
-import type { Answer, Call, Calls } from "./http/response.js";
+import { fileCalls } from "./files/file-calls.js";
+import type { OtherProtocol } from "./http/other-protocol.js";
+import type { Answer, Calls } from "./http/response.js";
 import { Metrics } from "./metrics.js";
 import { overviewCalls } from "./overview/overview-calls.js";
+import { PortProxy } from "./ports/port-proxy.js";
+import { PortRequests } from "./ports/port-requests.js";
 import { processCalls } from "./processes/process-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
 import { IdempotentCreates } from "./sandboxes/idempotent-creates.js";
-import { type FreePlaces, hasWorkspace, openFree } from "./sandboxes/open-free.js";
-import {
-  execBuffered,
-  execStreamed,
-  listEntries,
-  readFile,
-  removeFile,
-  writeFile,
-} from "./sandboxes/sandbox-calls.js";
+import { type FreePlaces, hasWorkspace, openFree, type SandboxRequest } from "./sandboxes/open-free.js";
+import { execBuffered, execStreamed } from "./sandboxes/sandbox-calls.js";
 import { SandboxSet } from "./sandboxes/sandbox-set.js";
 import type { InUse, OpenedPlace } from "./sandboxes/served-sandbox.js";
 import { settingCalls } from "./sandboxes/setting-calls.js";
 import { openApiDescription } from "./wire/openapi.js";
-import { METRICS_TYPE, type RouteName } from "./wire/routes.js";
+import { METRICS_TYPE } from "./wire/routes.js";
 import type { RemoteSandboxOptions } from "./wire/schemas.js";
 import { SnapshotSet } from "./workspaces/snapshot-set.js";
 import { workspaceCalls } from "./workspaces/workspace-calls.js";
@@ -32,16 +29,35 @@ export interface ServiceOptions {
   attempts: AttemptPlace;
   openAgent: EpisodeSetOptions["openAgent"];
   limits: CapacityLimits & { idleMs: number; maxLifeMs: number };
+  /** Opens what is served besides the routes. Default: nothing. */
+  openProtocols?: OpenProtocols | undefined;
+  /** Images by the names that clients may use in their place. Default: none. */
+  templates?: Readonly<Record<string, string>> | undefined;
   /** For what goes wrong while nobody waits for it. */
   onWarning: (error: unknown) => void;
 }
 
+/** What other protocols than that of the service have in common with it. */
+export interface ProtocolParts {
+  places: Pick<FreePlaces, "image" | "mode" | "allowsNetwork">;
+  templates: Readonly<Record<string, string>>;
+  sandboxes: SandboxSet;
+  snapshots: SnapshotSet;
+  ports: PortProxy;
+  /** The longest life of a sandbox. */
+  maxLifeMs: number;
+  /** Once it is aborted, nothing new begins. */
+  drain: AbortSignal;
+}
+
+export type OpenProtocols = (parts: ProtocolParts) => OtherProtocol[];
+
 /** Everything that the clients have, and how their requests are answered. */
 export interface Service {
   calls: Calls;
+  others: readonly OtherProtocol[];
   /** Whose sandbox it is; null for an unknown one. */
   ownerOf(id: string): string | null;
-  sandboxes: SandboxSet;
   /** Resolves when all episodes have ended. */
   settled(): Promise<void>;
   /** Ends and removes everything. */
@@ -49,15 +65,17 @@ export interface Service {
 }
 
 export function openService(options: ServiceOptions, drain: AbortSignal): Service {
-  const { places, attempts, openAgent, limits, onWarning } = options;
+  const { places, attempts, openAgent, openProtocols, templates = {}, limits, onWarning } = options;
   const capacity = new Capacity(limits, drain);
-  const open = async (request: RemoteSandboxOptions, signal: AbortSignal) =>
+  const open = async (request: SandboxRequest, signal: AbortSignal) =>
     await openPlace(request, { places, attempts, signal });
   const sandboxes = new SandboxSet({ capacity, open, ...limits, onWarning });
   const episodes = new EpisodeSet({ place: attempts, capacity, image: places.image, openAgent, onWarning });
   const metrics = new Metrics();
   const keyed = new IdempotentCreates((client, id) => sandboxes.find(client, id));
   const snapshots = new SnapshotSet(places.environment.brigHome);
+  const ports = new PortProxy();
+  const parts = { places, templates, sandboxes, snapshots, ports, maxLifeMs: limits.maxLifeMs, drain };
   const calls: Calls = metrics.counted({
     health: async () =>
       json({
@@ -104,8 +122,8 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
   });
   return {
     calls,
-    ownerOf: (id) => sandboxes.withId(id)?.client ?? null,
-    sandboxes,
+    others: [new PortRequests(ports, { sandboxes, drain }), ...(openProtocols?.(parts) ?? [])],
+    ownerOf: (id) => sandboxes.ownerOf(id),
     settled: async () => await episodes.settled(),
     close: async () => void (await Promise.all([sandboxes.close(), episodes.close()])),
   };
@@ -117,11 +135,8 @@ type SandboxCallName =
   | "deleteSandbox"
   | "exec"
   | "execStream"
-  | "readFile"
-  | "writeFile"
-  | "removeFile"
-  | "listEntries"
   | "gradeSandbox"
+  | keyof ReturnType<typeof fileCalls>
   | keyof ReturnType<typeof processCalls>;
 
 /** How requests are answered that concern sandboxes which are open. Their commands are counted in `metrics`. */
@@ -129,8 +144,6 @@ export function sandboxCalls(
   sandboxes: SandboxSet,
   metrics: Metrics = new Metrics(),
 ): Pick<Calls, SandboxCallName> {
-  const use = async <T>({ client, id, signal }: Call<RouteName>, run: (inUse: InUse) => Promise<T>) =>
-    await sandboxes.get(client, id).use(signal, run);
   return {
     listSandboxes: async ({ client, query }) =>
       json({ sandboxes: sandboxes.of(client, { labels: query.label }) }),
@@ -151,15 +164,7 @@ export function sandboxCalls(
       return execStreamed(call.body, (command) => metrics.watched(run(command), call.signal), call.memory);
     },
     ...processCalls((client, id) => sandboxes.get(client, id)),
-    readFile: async (call) => ({
-      kind: "bytes",
-      bytes: await use(call, (inUse) => readFile(call.query, inUse, call.memory)),
-    }),
-    writeFile: async (call) =>
-      done(use(call, (inUse) => writeFile({ ...call.query, data: call.body }, inUse))),
-    removeFile: async (call) => done(use(call, (inUse) => removeFile(call.query, inUse))),
-    listEntries: async (call) =>
-      json(await use(call, (inUse) => listEntries(call.query.path, inUse, call.memory))),
+    ...fileCalls((client, id) => sandboxes.get(client, id)),
     gradeSandbox: async ({ client, id, signal }) =>
       json(await beforeAbort(sandboxes.get(client, id).grade(), signal)),
   };
@@ -172,7 +177,7 @@ interface OpenOptions {
 }
 
 async function openPlace(
-  request: RemoteSandboxOptions,
+  request: SandboxRequest,
   { places, attempts, signal }: OpenOptions,
 ): Promise<OpenedPlace> {
   const { task, image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot } = request;

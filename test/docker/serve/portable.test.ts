@@ -174,6 +174,59 @@ describe.each(opened)(
       await files.remove("/tmp/script", { force: true });
     });
 
+    it("writes and reads files of any size in pieces, and asks what they are", async () => {
+      const { files } = sandbox;
+      const piece = Buffer.alloc(500_000, "piece");
+      const pieces = async function* () {
+        for (let count = 0; count < 10; count++) yield piece;
+      };
+      await files.mkdir("/tmp/streams/deep", { recursive: true, mode: 0o755 });
+      await files.writeStream("/tmp/streams/deep/file", pieces(), { mode: 0o600 });
+      expect(await files.stat("/tmp/streams/deep/file")).toMatchObject({
+        ...{ type: "file", sizeBytes: 5_000_000, mode: 0o600, linkTarget: null },
+      });
+      let hash = 0;
+      let length = 0;
+      for await (const bytes of files.readStream("/tmp/streams/deep/file", { offsetBytes: 499_999 })) {
+        length += bytes.length;
+        hash = (hash + (bytes.at(0) ?? 0)) % 256;
+      }
+      expect(length).toBe(4_500_001);
+      const part: Buffer[] = [];
+      for await (const bytes of files.readStream("/tmp/streams/deep/file", { offsetBytes: 5, lengthBytes: 5 }))
+        part.push(bytes);
+      expect(Buffer.concat(part).toString()).toBe("piece");
+      await files.rename("/tmp/streams/deep/file", "/tmp/streams/moved");
+      await expect(files.stat("/tmp/streams/deep/file")).rejects.toMatchObject({ code: "file.not-found" });
+      const missing = files.readStream("/tmp/streams/missing")[Symbol.asyncIterator]();
+      await expect(missing.next()).rejects.toMatchObject({ code: "file.not-found" });
+      const failing = async function* () {
+        yield piece;
+        throw new Error("the source failed");
+      };
+      await expect(files.writeStream("/tmp/streams/moved", failing())).rejects.toThrow("the source failed");
+      expect((await files.stat("/tmp/streams/moved")).sizeBytes).toBe(5_000_000);
+    });
+
+    it("watches a directory", async () => {
+      const { files } = sandbox;
+      await files.mkdir("/tmp/watched/below", { recursive: true });
+      await using watch = await files.watch("/tmp/watched", { recursive: true });
+      await files.write("/tmp/watched/below/file", "x");
+      await files.remove("/tmp/watched/below", { recursive: true });
+      const seen: string[] = [];
+      for await (const { type, path } of watch) {
+        seen.push(`${type} ${path}`);
+        if (type === "remove" && path === "below") break;
+      }
+      expect(seen).toEqual(["create below/file", "write below/file", "remove below/file", "remove below"]);
+      await expect(files.watch("/tmp/nowhere")).rejects.toMatchObject({ code: "file.not-found" });
+      const aborting = new AbortController();
+      const aborted = await files.watch("/tmp", { signal: aborting.signal });
+      aborting.abort(new Error("enough"));
+      await expect(aborted[Symbol.asyncIterator]().next()).rejects.toThrow("enough");
+    });
+
     it("may close it twice", async () => {
       const other = await open({});
       await other.close();

@@ -44,9 +44,6 @@ export async function readEgress(
   const planted = firstOfEach(parsed.map((one) => one.canaries));
   const caFiles = [...new Set(parsed.flatMap(({ ca_files: files }) => files))];
   if (rules.length + Object.keys({ ...secrets, ...awsKeys, ...planted }).length === 0) return null;
-  const extra = environment.variables.NODE_EXTRA_CA_CERTS;
-  // Node trusts the authorities in NODE_EXTRA_CA_CERTS by itself, but not once a connection is given a list of its own.
-  const files = caFiles.length > 0 && extra ? [...caFiles, extra] : caFiles;
   const held = await Promise.all(
     Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
   );
@@ -71,8 +68,16 @@ export async function readEgress(
     awsSecrets,
     canaries,
     mask,
-    authorities: await Promise.all(files.map(async (file) => await readAuthorities(file, environment))),
+    authorities: await readTrusted(caFiles, environment),
   };
+}
+
+/** The authorities in these files, in PEM. Error: `usage.invalid`. */
+export async function readTrusted(caFiles: readonly string[], environment: Environment): Promise<string[]> {
+  const extra = environment.variables.NODE_EXTRA_CA_CERTS;
+  // Node trusts the authorities in NODE_EXTRA_CA_CERTS by itself, but not once a connection is given a list of its own.
+  const files = caFiles.length > 0 && extra ? [...caFiles, extra] : caFiles;
+  return await Promise.all(files.map(async (file) => await readAuthorities(file, environment)));
 }
 
 /** Reads those secrets that can be read now, only to hide them in what is shown. Error: `usage.invalid`. */

@@ -6,6 +6,7 @@ import type { OnCanary } from "../../egress/gate.js";
 import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { describeDenial } from "../../egress/rules/denial.js";
+import type { SentHeaders } from "../../egress/secrets/sent-headers.js";
 import type { CallCause } from "../../output/call-cause.js";
 import type { SandboxPlan } from "../../plan/plan.js";
 import type { NetworkScope } from "../../policy/network.js";
@@ -45,6 +46,7 @@ export class SandboxEgress {
   readonly #listeners: Set<EgressListener>;
   readonly #sent: EgressParts["sent"];
   readonly #onNetwork: EgressParts["onNetwork"];
+  readonly #inspection: EgressParts["inspection"];
   /** Variables for commands: those that make programs trust brig's certificates, and the placeholders of secrets. */
   readonly environment: EgressEnvironment;
 
@@ -55,6 +57,7 @@ export class SandboxEgress {
     this.#listeners = parts.listeners;
     this.#sent = parts.sent;
     this.#onNetwork = parts.onNetwork;
+    this.#inspection = parts.inspection;
     this.environment = parts.environment;
   }
 
@@ -87,6 +90,7 @@ export class SandboxEgress {
     const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
       ...{ egress, notes, calls, listeners, sent, onNetwork },
+      inspection: rules?.sentHeaders === undefined ? undefined : inspection,
       environment: {
         trust,
         placeholders: Object.assign(Object.fromEntries(placeholders), ...others),
@@ -137,6 +141,19 @@ export class SandboxEgress {
     if (phase === "run") this.#onNetwork?.(network);
   }
 
+  /** Replaces the headers that requests get on their way out. Error: `policy.not-enforced` for a sandbox that was opened without a list of them. */
+  setSentHeaders(sent: readonly SentHeaders[]): void {
+    if (this.#inspection === undefined)
+      throw new BrigError(
+        "the headers of requests of this sandbox cannot change: it was created without any",
+        {
+          code: "policy.not-enforced",
+          hint: "create another sandbox with rules for headers",
+        },
+      );
+    this.#inspection.setSentHeaders(sent);
+  }
+
   async close(): Promise<void> {
     await this.#egress.close();
   }
@@ -153,6 +170,8 @@ interface EgressParts extends Pick<SandboxEgressOptions, "onNetwork"> {
   notes: DenialNotes;
   calls: Map<number, string>;
   listeners: Set<EgressListener>;
+  /** Undefined where it has no headers that could be replaced. */
+  inspection: Inspection | undefined;
   /** Null as long as no program has tried to send a canary. */
   sent: { error: Promise<BrigError> | null; listeners: ((error: Promise<BrigError>) => void)[] };
 }
@@ -172,8 +191,8 @@ async function createInspection(options: InspectionOptions): Promise<Inspection>
   return await Inspection.create(options);
 }
 
-function looksIntoRequests({ rules, secrets, awsSecrets = [] }: InspectionOptions): boolean {
-  return rules.length + secrets.length + awsSecrets.length > 0;
+function looksIntoRequests({ rules, secrets, awsSecrets = [], sentHeaders }: InspectionOptions): boolean {
+  return sentHeaders !== undefined || rules.length + secrets.length + awsSecrets.length > 0;
 }
 
 async function canarySent({ name, host, owner }: Parameters<OnCanary>[0]): Promise<BrigError> {

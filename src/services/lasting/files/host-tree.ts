@@ -19,7 +19,7 @@ import { BrigError } from "../../../errors.js";
 import { errnoOf, systemReason } from "../../../lib/errno.js";
 import type { ReceivedEntry, TarEntry } from "../../../sandbox/index.js";
 import { readTar, streamTar } from "../../../sandbox/index.js";
-import { innerPath, TOP } from "./sandbox-archive.js";
+import { innerPath, TOP } from "../../serve/files/sandbox-archive.js";
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW } = constants;
 

@@ -69,6 +69,7 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
   history: "free",
   images: "free",
   prices: "free",
+  templates: "refused",
 };
 
 const wholeKey = new RegExp(`^${KEY_PATTERN}$`);

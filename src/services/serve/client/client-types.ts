@@ -27,12 +27,22 @@ export interface RemoteStreamOptions extends Omit<CommandOptions, "maxOutputByte
 export interface RemoteFiles extends PortableFiles {
   /** At most 64 MiB at once; with `lengthBytes` a part of a file of any size. */
   read: PortableFiles["read"];
-  /** Replaces the file whole; at most 64 MiB. With `parents`, makes the directories above it. */
+  /** Replaces the file whole. With `parents`, makes the directories above it. */
   write(
     path: string,
     data: string | Uint8Array,
     options?: RemoteCallOptions & { mode?: number | undefined; parents?: boolean | undefined },
   ): Promise<void>;
+  /** With `parents`, makes the directories above it. */
+  writeStream(
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options?: RemoteCallOptions & { mode?: number | undefined; parents?: boolean | undefined },
+  ): Promise<void>;
+  /** A file or a directory with everything in it, as a tar archive below its own name. */
+  readArchive(path: string, options?: RemoteCallOptions): AsyncIterable<Buffer>;
+  /** Puts what is in a tar archive into a directory. Nothing is written through a link that is in the directory or the archive. */
+  writeArchive(path: string, archive: AsyncIterable<Uint8Array>, options?: RemoteCallOptions): Promise<void>;
   /** At most 10 000 entries; `truncated` says that there are more. */
   list(path: string, options?: RemoteCallOptions): Promise<{ entries: DirectoryEntry[]; truncated: boolean }>;
 }

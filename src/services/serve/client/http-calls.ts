@@ -1,5 +1,6 @@
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
+import { Readable } from "node:stream";
 import { z } from "zod";
 import { BrigError, type ErrorCode, invalidUsage } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
@@ -14,8 +15,10 @@ export interface ClientRequest {
   /** A list is a parameter that is repeated. */
   query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>> | undefined;
   headers?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Bytes as they are, anything else as JSON. */
+  /** Bytes as they are, in one piece or in several; anything else as JSON. */
   body?: unknown;
+  /** Error: `file.too-large` for a longer answer. Default: any length. */
+  maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -53,9 +56,30 @@ export class HttpCalls {
   async bytes(name: RouteName, request: ClientRequest = {}): Promise<Buffer> {
     const pieces: Buffer[] = [];
     await this.#answer(name, request, async (response) => {
-      await takePieces(response, (piece) => void pieces.push(piece));
+      const { maxBytes = Number.POSITIVE_INFINITY } = request;
+      let left = maxBytes - Number(response.headers["content-length"] ?? 0);
+      if (left < 0) throw answerTooLarge(response, maxBytes);
+      left = maxBytes;
+      await takePieces(response, (piece) => {
+        left -= piece.length;
+        if (left < 0) throw answerTooLarge(response, maxBytes);
+        pieces.push(piece);
+      });
     });
     return Buffer.concat(pieces);
+  }
+
+  /** Gives the pieces of the answer, at the pace of whoever reads them. Breaking off ends the request. */
+  async *stream(name: RouteName, request: ClientRequest): AsyncGenerator<Buffer> {
+    const { signal } = request;
+    signal?.throwIfAborted();
+    try {
+      const response = await this.#send(name, request);
+      if ((response.statusCode ?? 500) >= 300) throw await refusedBy(response);
+      for await (const piece of response) yield piece as Buffer;
+    } catch (error) {
+      throw this.#failure(error, signal);
+    }
   }
 
   /** Calls `take` with each piece of the answer, and waits for it. */
@@ -78,21 +102,27 @@ export class HttpCalls {
     request: ClientRequest,
     read: (response: IncomingMessage) => Promise<void>,
   ): Promise<void> {
-    const { signal } = request;
+    const { signal, body } = request;
     signal?.throwIfAborted();
+    const sent = isPieces(body) ? new SentPieces(body) : null;
     try {
-      const response = await this.#send(name, request);
+      const response = await this.#send(name, sent === null ? request : { ...request, body: sent });
       if ((response.statusCode ?? 500) >= 300) throw await refusedBy(response);
       await read(response);
     } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof BrigError) throw error;
-      throw new BrigError(`the connection to ${this.#url.origin} failed`, {
-        code: "serve.unreachable",
-        hint: "is brig serve running, and is this its address?",
-        cause: error,
-      });
+      if (sent?.failure !== undefined) throw sent.failure.error;
+      throw this.#failure(error, signal);
     }
+  }
+
+  #failure(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof BrigError) return error;
+    return new BrigError(`the connection to ${this.#url.origin} failed`, {
+      code: "serve.unreachable",
+      hint: "is brig serve running, and is this its address?",
+      cause: error,
+    });
   }
 
   #send(
@@ -109,7 +139,7 @@ export class HttpCalls {
     for (const [key, value] of Object.entries(query))
       for (const one of Array.isArray(value) ? value : [value])
         if (one !== undefined) url.searchParams.append(key, `${one}`);
-    const bytes = body === undefined ? null : bytesOf(body);
+    const bytes = body === undefined || body instanceof SentPieces ? null : bytesOf(body);
     const headers = {
       ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)),
       authorization: `Bearer ${this.#token}`,
@@ -117,15 +147,52 @@ export class HttpCalls {
         "content-type": body instanceof Uint8Array ? "application/octet-stream" : "application/json",
         "content-length": bytes.length,
       }),
+      ...(body instanceof SentPieces && { "content-type": "application/octet-stream" }),
     };
     const open = url.protocol === "https:" ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
       const sent = open(url, { method, agent: this.#agent, headers, signal, socketPath: this.#socketPath });
-      sent.once("response", resolve);
       sent.on("error", reject);
-      sent.end(bytes);
+      if (body instanceof SentPieces) {
+        const pieces = Readable.from(body, { objectMode: false });
+        pieces.on("error", (error) => sent.destroy(error)).pipe(sent);
+        // Whatever is answered, nothing more of it is wanted.
+        sent.once("response", () => pieces.destroy());
+      } else sent.end(bytes);
+      sent.once("response", resolve);
     });
   }
+}
+
+/** A body that is sent as it comes, and why it has ended early. */
+class SentPieces implements AsyncIterable<Uint8Array> {
+  readonly #pieces: AsyncIterable<Uint8Array>;
+  failure: { error: unknown } | undefined;
+
+  constructor(pieces: AsyncIterable<Uint8Array>) {
+    this.#pieces = pieces;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.#pieces;
+    } catch (error) {
+      this.failure = { error };
+      throw error;
+    }
+  }
+}
+
+function isPieces(body: unknown): body is AsyncIterable<Uint8Array> {
+  return typeof body === "object" && body !== null && Symbol.asyncIterator in body;
+}
+
+function answerTooLarge(response: IncomingMessage, maxBytes: number): BrigError {
+  response.destroy();
+  return new BrigError(`the answer is longer than ${maxBytes} bytes`, {
+    code: "file.too-large",
+    hint: "read it in parts with offsetBytes and lengthBytes, or as a stream",
+  });
 }
 
 /** Why a client fails that does not get what the description says. */

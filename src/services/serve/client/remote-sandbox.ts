@@ -5,15 +5,15 @@ import type { CommandOptions } from "../../../sandbox/index.js";
 import { processListSchema } from "../wire/process-schemas.js";
 import {
   type ExecLine,
-  entryListSchema,
   execLineSchema,
   execResultSchema,
   type RemoteExit,
   type RemoteSandboxRecord,
   sandboxSchema,
 } from "../wire/schemas.js";
-import type { RemoteCallOptions, RemoteFiles, RemoteSandbox, RemoteStreamOptions } from "./client-types.js";
+import type { RemoteCallOptions, RemoteSandbox, RemoteStreamOptions } from "./client-types.js";
 import { type ClientRequest, type HttpCalls, notUnderstood } from "./http-calls.js";
+import { remoteFiles } from "./remote-files.js";
 import { attachedProcess, spawnedProcess } from "./remote-process.js";
 import { remoteWorkspace } from "./remote-workspace.js";
 import { sentVariables } from "./sent-variables.js";
@@ -82,36 +82,6 @@ function commandBody(argv: readonly string[], options: CommandOptions): object {
     endsTree,
     stdin: isText ? stdin : Buffer.from(stdin).toString("base64"),
     stdinEncoding: isText ? undefined : "base64",
-  };
-}
-
-function remoteFiles(calls: HttpCalls, id: string): RemoteFiles {
-  return {
-    read: async (path, { offsetBytes, lengthBytes, signal } = {}) =>
-      await calls.bytes("readFile", {
-        id,
-        query: { path, offset: offsetBytes, length: lengthBytes },
-        signal,
-      }),
-    write: async (path, data, { mode, parents, signal } = {}) => {
-      const query = { path, mode: mode?.toString(8), parents };
-      await calls.bytes("writeFile", { id, query, body: Buffer.from(data), signal });
-    },
-    list: async (path, { signal } = {}) => {
-      const { entries, truncated } = await calls.json("listEntries", entryListSchema, {
-        id,
-        query: { path },
-        signal,
-      });
-      const withBytes = entries.map(({ name, nameBase64, type }) => ({
-        name,
-        nameBytes: Buffer.from(nameBase64, "base64"),
-        type,
-      }));
-      return { entries: withBytes, truncated };
-    },
-    remove: async (path, { recursive, force, signal } = {}) =>
-      void (await calls.bytes("removeFile", { id, query: { path, recursive, force }, signal })),
   };
 }
 

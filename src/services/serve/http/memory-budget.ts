@@ -24,18 +24,25 @@ export class MemoryBudget {
 
   /** The part of one request of a client, which it has until it is disposed of. */
   share(client = ""): MemoryShare {
+    let owner = client;
     let taken = 0;
     const set = (bytes: number) => {
       this.#usedBytes += bytes - taken;
-      const ofClient = (this.#ofClients.get(client) ?? 0) + bytes - taken;
-      if (ofClient > 0) this.#ofClients.set(client, ofClient);
-      else this.#ofClients.delete(client);
+      const ofClient = (this.#ofClients.get(owner) ?? 0) + bytes - taken;
+      if (ofClient > 0) this.#ofClients.set(owner, ofClient);
+      else this.#ofClients.delete(owner);
       taken = bytes;
     };
     return {
       take: (bytes) => {
-        this.#refuseTooMuch(client, bytes);
+        this.#refuseTooMuch(owner, bytes);
         set(taken + bytes);
+      },
+      countFor: (other) => {
+        const had = taken;
+        set(0);
+        owner = other;
+        set(had);
       },
       giveBackTo: (bytes) => set(Math.min(taken, bytes)),
       get takenBytes() {
@@ -67,6 +74,8 @@ export interface MemoryShare extends Disposable {
   readonly takenBytes: number;
   /** Error: a refusal with 429, and then nothing more is taken. */
   take(bytes: number): void;
+  /** It is of this client, which was not known before. */
+  countFor(client: string): void;
   /** Keeps only so much of what was taken. */
   giveBackTo(bytes: number): void;
 }

@@ -1,3 +1,5 @@
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
 import { BrigError, type ErrorCode } from "../../../errors.js";
 import type { ErrorBody } from "../wire/error-body.js";
 
@@ -86,6 +88,7 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "file.failed": 409,
   "sandbox.gone": 410,
   "file.too-large": 413,
+  "sandbox.port-failed": 502,
   "serve.busy": 503,
   "engine.unreachable": 503,
 };
@@ -111,4 +114,17 @@ export function refusedAnswer(error: unknown): RefusedAnswer {
     headers: own?.headers ?? {},
     body: { error: { code, message, hint, errno, reason, disk } },
   };
+}
+
+/** Answers a request to upgrade a connection, which is closed then. */
+export function refuseOnSocket(socket: Duplex, { status, headers }: RefusedAnswer, body: object): void {
+  const text = JSON.stringify(body);
+  const lines = Object.entries({
+    "content-type": "application/json",
+    "content-length": `${Buffer.byteLength(text)}`,
+    connection: "close",
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.once("finish", () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`);
 }

@@ -32,8 +32,23 @@ export function responseOf(status: number, answer: Answer, outgoing: ServerRespo
           outgoing,
         ),
       };
-    case "bytes":
-      return { response: wholeResponse({ status, headers: bytesHeaders, bytes: answer.bytes }, outgoing) };
+    case "bytes": {
+      const headers = { ...bytesHeaders, ...answer.headers };
+      return {
+        response: wholeResponse({ status: answer.status ?? status, headers, bytes: answer.bytes }, outgoing),
+      };
+    }
+    case "stream": {
+      const { type, lengthBytes, pieces } = answer;
+      const headers = {
+        ...{ "content-type": type, "cache-control": "no-store" },
+        ...(lengthBytes !== undefined && { "content-length": `${lengthBytes}` }),
+        ...answer.headers,
+      };
+      return {
+        response: new Response(ReadableStream.from(pieces), { status: answer.status ?? status, headers }),
+      };
+    }
     case "text": {
       const headers = { "content-type": answer.type, "cache-control": "no-store" };
       return { response: wholeResponse({ status, headers, bytes: Buffer.from(answer.text) }, outgoing) };
@@ -154,16 +169,23 @@ export interface Call<Name extends RouteName> {
 }
 
 /**
- * What is sent: JSON, bytes, a text of some type, or one JSON value per line as they are given to `send`. With a socket the connection becomes a WebSocket,
+ * What is sent: JSON, bytes, pieces as they come, whose failure cuts the connection, a text of some type, or one JSON value per line as they are given to `send`. With a socket the connection becomes a WebSocket,
  * which is closed when `serve` is done.
  */
 export type Answer =
   | { kind: "json"; value: unknown }
-  | { kind: "bytes"; bytes: Uint8Array }
+  | ({ kind: "bytes"; bytes: Uint8Array } & OtherHead)
+  | ({ kind: "stream"; type: string; lengthBytes?: number; pieces: AsyncIterable<Uint8Array> } & OtherHead)
   | { kind: "text"; type: string; text: string }
   | { kind: "lines"; run: (send: (line: object) => Promise<void>) => Promise<void> }
   | { kind: "socket"; serve: (socket: ClientSocket) => Promise<void> }
   | { kind: "nothing" };
+
+interface OtherHead {
+  /** Instead of that of the route. */
+  status?: number;
+  headers?: Readonly<Record<string, string>>;
+}
 
 /** How each request is answered. */
 export type Calls = { readonly [Name in RouteName]: (call: Call<Name>) => Promise<Answer> };

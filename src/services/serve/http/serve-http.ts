@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, Hono } from "hono";
@@ -28,6 +28,7 @@ import { Callers } from "./callers.js";
 import { Connections } from "./connections.js";
 import { KnownSites } from "./known-sites.js";
 import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
+import { answerOther, type OtherProtocol, type RequestChecks, upgradeOther } from "./other-protocol.js";
 import { ending, notAllowed, notFound, Refusal, refusedAnswer } from "./refusal.js";
 import type { RenewedTls } from "./renewed-tls.js";
 import {
@@ -38,8 +39,9 @@ import {
   responseOf,
   type SentAnswer,
 } from "./response.js";
-import { refuseChanges, requireChanges, type ServedClient } from "./served-client.js";
+import { refuseChanges, type ServedClient } from "./served-client.js";
 import { Upgrades } from "./upgrades.js";
+import { uploadedBody } from "./uploaded-body.js";
 
 export interface HttpService {
   /** Default: any free port of 127.0.0.1. */
@@ -76,24 +78,7 @@ export interface HttpService {
   /** In place of a port and tokens: a socket that only one user of this machine can open. */
   door?: LocalDoor | undefined;
   /** What is served at the same address besides the routes. Default: nothing. */
-  other?: OtherProtocol | undefined;
-}
-
-/** Requests of another protocol, which answers them itself. */
-export interface OtherProtocol {
-  takes(incoming: IncomingMessage): boolean;
-  /** Never rejects. */
-  answer(incoming: IncomingMessage, outgoing: ServerResponse, checks: RequestChecks): Promise<void>;
-}
-
-/** What is checked of all requests, whatever their protocol is. */
-export interface RequestChecks {
-  /** Error: a refusal with 403 for a request that a page of another site may have made. */
-  refuseOtherSites(incoming: IncomingMessage): void;
-  /** The client whose token it is. Errors: refusals with 401, with 403 for one that may only look, and with 429. */
-  clientOf(incoming: IncomingMessage, token: string): string;
-  /** Notes that a request is of a client, which it has shown by something else than its token. Errors: the same. */
-  isOf(incoming: IncomingMessage, client: string): void;
+  others?: readonly OtherProtocol[] | undefined;
 }
 
 interface LocalDoor {
@@ -167,17 +152,18 @@ class Answering {
   readonly #callers: Callers;
   readonly #checks: RequestChecks = {
     refuseOtherSites: (incoming) => this.#sites.refuseOthers(incoming),
-    clientOf: (incoming, token) => {
-      const client = this.#callers.clientWith(token, incoming);
+    clientOf: (incoming) => {
+      const client = this.#callers.callerOf(incoming);
       this.#service.audit?.note(incoming, { client: client.name });
-      if (incoming.method !== "GET") requireChanges(client);
-      return client.name;
+      return client;
     },
     isOf: (incoming, client) => {
       this.#service.audit?.note(incoming, { client });
       this.#callers.requireNamed(client, incoming);
     },
   };
+  /** How long a client may send nothing of a body that is taken as it comes. */
+  readonly #silentMs: number;
 
   constructor(service: HttpService, limits: WebServerLimits & { unreadMs: number }) {
     const { listen = anyPort, tls, allowedHosts = [], clients } = service;
@@ -196,12 +182,13 @@ class Answering {
       maxPerClient: () => (clients().length > 1 ? Math.ceil(max / 2) : max),
     });
     this.#callers = new Callers(clients, this.#connections);
+    this.#silentMs = service.limits?.requestMs || defaultLimits.requestMs;
   }
 
   server(): Server {
     const { tls } = this.#service;
     // Those that give way are still there for a moment.
-    const limits = { ...this.#limits, maxConnections: 2 * this.#limits.maxConnections };
+    const limits = { ...this.#limits, maxConnections: 2 * this.#limits.maxConnections, isLong: isUpload };
     const server = openWebServer(this.app(), limits, tls?.serverOptions);
     tls?.attach(server);
     this.#connections.watch(server);
@@ -210,15 +197,16 @@ class Answering {
 
   app(): Hono<Served> {
     const app = openApp();
-    const { other } = this.#service;
-    app.use(async ({ env: { incoming, outgoing } }, next) => {
-      this.#service.audit?.watch(incoming, outgoing);
-      if (other?.takes(incoming) === true) {
-        void other.answer(incoming, outgoing, this.#checks);
-        return ANSWERS_ITSELF;
+    const { others = [], audit } = this.#service;
+    app.use(async ({ env }, next) => {
+      audit?.watch(env.incoming, env.outgoing);
+      const other = others.find((one) => one.takes(env.incoming));
+      if (other === undefined) {
+        this.#sites.refuseOthers(env.incoming);
+        return await next();
       }
-      this.#sites.refuseOthers(incoming);
-      return await next();
+      void answerOther(other, env, this.#surroundings);
+      return ANSWERS_ITSELF;
     });
     for (const [path, methods] of routesByPath())
       app.all(path.replaceAll(/\{(\w+)\}/g, ID), async (context) => {
@@ -241,11 +229,20 @@ class Answering {
     return app;
   }
 
+  get #surroundings() {
+    const { memory, signal, onFault } = this.#service;
+    return { memory, signal, onFault, ...this.#checks };
+  }
+
   /** Upgraded connections are no calls: the service ends without waiting for them. */
   upgrades(server: Server): Upgrades {
-    const { memory, signal: over, calls, onFault, door, audit } = this.#service;
+    const { memory, signal: over, calls, onFault, door, audit, others = [] } = this.#service;
     return new Upgrades(server, {
       ...{ unreadMs: this.#limits.unreadMs, onFault, audit },
+      upgradeOther: (incoming, socket) => {
+        const other = others.find((one) => one.takes(incoming));
+        return other && upgradeOther(other, { incoming, socket }, this.#surroundings);
+      },
       check: (incoming) => {
         this.#sites.refuseOthers(incoming);
         return door?.client ?? this.#callers.callerOf(incoming);
@@ -309,7 +306,10 @@ class Answering {
     this.#refuseWhileDraining(route);
     const query = queryOf(req.queries(), route);
     const headers = route.headers && parsedAs(route.headers, incoming.headers, "a header");
-    const body = await readBody(incoming, route.body, memory);
+    const body =
+      route.body === "stream"
+        ? uploadedBody(incoming, this.#silentMs)
+        : await readBody(incoming, route.body, memory);
     audit?.note(incoming, factsOf(query, body));
     // The table of routes says that query, headers and body are what this call takes.
     const parts = { id: req.param("id") ?? "", process: req.param("process") ?? "" };
@@ -393,6 +393,17 @@ function callerOf({ name, rights }: ServedClient): Pick<Call<RouteName>, "client
   return { client: name, rights };
 }
 
+const uploads = Object.values<Route>(routes)
+  .filter(({ body }) => body === "stream")
+  .map(({ method, path }) => ({ method, ending: path.slice(path.lastIndexOf("/")) }))
+  .concat({ method: "POST", ending: "/files" });
+
+/** Whether its body may take any time to arrive; whoever reads it ends one that stops. */
+function isUpload({ method, url = "" }: IncomingMessage): boolean {
+  const [path = ""] = url.split("?", 1);
+  return uploads.some((upload) => upload.method === method && path.endsWith(upload.ending));
+}
+
 /** Whether the service ends without waiting for its answer. */
 function isCut({ waitsForProcess }: Route): boolean {
   return waitsForProcess === true;
@@ -425,7 +436,7 @@ const JSON_COPIES = 2;
 /** The parsed body of a request. Errors: refusals with 400, 413 and 429; the client's if it disconnects. */
 async function readBody(
   request: IncomingMessage,
-  schema: Route["body"],
+  schema: Exclude<Route["body"], "stream">,
   memory: MemoryShare,
 ): Promise<unknown> {
   if (schema === undefined) return undefined;

@@ -57,12 +57,12 @@ export function clientWithToken(token: string, clients: readonly ServedClient[])
   return client;
 }
 
-/** Error: a refusal with 403 for a request of a client that may only look. */
+/** Error: a refusal with 403 for a client that may only look. */
 export function refuseChanges(client: ServedClient, { method, answer }: Route): void {
   if (method !== "GET" || answer.status === 101) requireChanges(client);
 }
 
-/** Error: a refusal with 403 for a client that may only look. */
+/** The same for what is no route. */
 export function requireChanges({ rights }: ServedClient): void {
   if (rights.mayChange) return;
   throw new Refusal("this token may only look, and changes nothing", {

@@ -1,4 +1,4 @@
-import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -6,7 +6,7 @@ import type { AuditLog } from "../audit-log.js";
 import { type Route, type RouteName, routes } from "../wire/routes.js";
 import { ClientSocket, CloseCode, MAX_FRAME_BYTES } from "./client-socket.js";
 import type { MemoryShare } from "./memory-budget.js";
-import { notFound, refusedAnswer } from "./refusal.js";
+import { notFound, refusedAnswer, refuseOnSocket } from "./refusal.js";
 import type { Answer } from "./response.js";
 import type { ServedClient } from "./served-client.js";
 
@@ -30,6 +30,8 @@ export interface UpgradesOptions {
   answer: (request: UpgradeRequest) => Promise<Answer>;
   /** Takes a connection that is to become something else than a WebSocket. False for one that it does not know. Default: none. */
   takeOther?: ((incoming: IncomingMessage, socket: Duplex, head: Buffer) => boolean) | undefined;
+  /** Resolves when a WebSocket of another protocol has ended, or was refused; undefined for one that is none of another. */
+  upgradeOther: (incoming: IncomingMessage, socket: Duplex) => Promise<void> | undefined;
   share: (client: ServedClient) => MemoryShare;
   /** Where it is noted who has asked for what. Default: nowhere. */
   audit?: AuditLog | undefined;
@@ -47,6 +49,7 @@ const LAST_FRAMES_MS = 1000;
 export class Upgrades {
   readonly #options: UpgradesOptions;
   readonly #server: Server;
+  readonly #others = new Set<Duplex>();
   readonly #sockets = new WebSocketServer({
     noServer: true,
     clientTracking: true,
@@ -67,6 +70,7 @@ export class Upgrades {
   /** Closes all sockets. Resolves when they are closed. */
   async close(): Promise<void> {
     const { clients } = this.#sockets;
+    for (const socket of this.#others) socket.destroy();
     const closing = [...clients].map(async (client) => {
       client.close(CloseCode.serviceEnds, "the service ends");
       const timer = setTimeout(() => client.terminate(), LAST_FRAMES_MS);
@@ -81,6 +85,13 @@ export class Upgrades {
     const gone = new AbortController();
     socket.once("close", () => gone.abort(new Error("the client has disconnected")));
     try {
+      if (head.length > 0) socket.unshift(head);
+      const other = this.#options.upgradeOther(incoming, socket);
+      if (other !== undefined) {
+        this.#others.add(socket);
+        socket.once("close", () => this.#others.delete(socket));
+        return await other;
+      }
       const found = requestOf(incoming);
       const client = this.#options.check(incoming);
       using memory = this.#options.share(client);
@@ -91,7 +102,7 @@ export class Upgrades {
       const opened = await new Promise<WebSocket | null>((resolve) => {
         // The library itself answers a request that lacks something of the protocol, and closes the connection.
         socket.once("close", () => resolve(null));
-        this.#sockets.handleUpgrade(incoming, socket, head, resolve);
+        this.#sockets.handleUpgrade(incoming, socket, Buffer.alloc(0), resolve);
       });
       audited?.answered(opened === null ? 400 : 101);
       if (opened !== null) await this.#serve(opened, answer.serve);
@@ -114,17 +125,9 @@ export class Upgrades {
   }
 
   #refuse(error: unknown, socket: Duplex): void {
-    const { status, headers, body } = refusedAnswer(error);
-    if (status === 500) this.#options.onFault(error);
-    const text = JSON.stringify(body);
-    const lines = Object.entries({
-      "content-type": "application/json",
-      "content-length": `${Buffer.byteLength(text)}`,
-      connection: "close",
-      ...headers,
-    }).map(([name, value]) => `${name}: ${value}\r\n`);
-    socket.once("finish", () => socket.destroy());
-    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`);
+    const answer = refusedAnswer(error);
+    if (answer.status === 500) this.#options.onFault(error);
+    refuseOnSocket(socket, answer, answer.body);
   }
 
   /**

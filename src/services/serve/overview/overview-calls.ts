@@ -45,7 +45,7 @@ export function overviewCalls(options: OverviewOptions): Pick<Calls, "readOvervi
 function overviewOf(viewer: Viewer, query: ReadOverview, options: OverviewOptions): Overview {
   const { sandboxes, capacity, drain } = options;
   const { maxPlaces, maxPerClient, maxWaiting } = capacity.limits;
-  const seen = sandboxes.all.filter(({ client }) => viewer.rights.seesAll || client === viewer.name);
+  const seen = sandboxes.all().filter(({ client }) => viewer.rights.seesAll || client === viewer.name);
   const matching = seen.filter((sandbox) => hasText(sandbox, query.text));
   const uses = capacity.uses.filter(({ client }) => viewer.rights.seesAll || client === viewer.name);
   return {

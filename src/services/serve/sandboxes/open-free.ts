@@ -11,11 +11,13 @@ import type {
   SandboxLimits,
   SandboxMode,
   SandboxPool,
+  SentHeaders,
 } from "../../../sandbox/index.js";
 import {
   disposeFirst,
   missingImage,
   resolveSettings,
+  sendingHeaders,
   settingsOf,
   startFromSnapshot,
   startSandbox,
@@ -38,10 +40,20 @@ export interface FreePlaces {
   /** Variables of every command. Default: none. */
   env?: Readonly<Record<string, string>> | undefined;
   allowsNetwork: boolean;
+  /** Files of certificate authorities that servers may have besides those that Node trusts. Default: none. */
+  caFiles?: readonly string[] | undefined;
   /** Where images come from that the engine does not have; null if they are not fetched. */
   images: TaskImages | null;
   /** Sandboxes that are as a client gets them that says nothing; null for none. */
   pool: SandboxPool | null;
+}
+
+/** What a sandbox is opened with: what any client may ask for, and what only other protocols of the service do. */
+export interface SandboxRequest extends RemoteSandboxOptions {
+  /** What requests of its programs get on their way out. They can be replaced later if there is a list, even one without any. */
+  sentHeaders?: readonly SentHeaders[] | undefined;
+  /** It ends at the end of its life, whether anybody uses it or not. */
+  isNeverIdle?: boolean | undefined;
 }
 
 interface OpenFree {
@@ -53,7 +65,7 @@ interface OpenFree {
 
 /** Opens a sandbox that is no task's. Errors: those of `Sandbox.create`; `policy.invalid` for a network. */
 export async function openFree(
-  request: RemoteSandboxOptions,
+  request: SandboxRequest,
   { places, directory, signal }: OpenFree,
 ): Promise<OpenedPlace> {
   const { image: imageName = places.image, mode = places.mode, network = "none" } = request;
@@ -87,7 +99,12 @@ export async function openFree(
   const place = { engine, brigHome: places.environment.brigHome };
   const policy = await policyOf(settings.policy, { user: request.user, image, place });
   const workspacePath = workspace === null ? undefined : startDirectory(request, image);
-  const complete = { ...settings, policy, workspacePath };
+  const planned = { ...settings, policy, workspacePath };
+  const { sentHeaders } = request;
+  const complete =
+    sentHeaders === undefined
+      ? planned
+      : await sendingHeaders(planned, { sent: sentHeaders, caFiles: places.caFiles ?? [] });
   const start = { engine, signal };
   const sandbox =
     request.snapshot === undefined

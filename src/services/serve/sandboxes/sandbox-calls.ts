@@ -1,22 +1,9 @@
-import { posix } from "node:path";
 import type { z } from "zod";
-import { AnySignal } from "../../../lib/time/any-signal.js";
 import type { ExecOptions, ExecResult } from "../../../sandbox/index.js";
 import { INITIAL_CREDIT } from "../../../sandbox/index.js";
 import type { MemoryShare } from "../http/memory-budget.js";
 import { type Answer, errorLine } from "../http/response.js";
-import {
-  type EntryList,
-  type ExecLine,
-  type execSchema,
-  type execStreamSchema,
-  MAX_ENTRIES,
-  MAX_FILE_BYTES,
-  type RemoteExecRecord,
-  type readFileSchema,
-  type removeFileSchema,
-  type writeFileSchema,
-} from "../wire/schemas.js";
+import type { ExecLine, execSchema, execStreamSchema, RemoteExecRecord } from "../wire/schemas.js";
 import type { InUse } from "./served-sandbox.js";
 
 type Command = z.output<typeof execStreamSchema>;
@@ -118,82 +105,4 @@ function execOptions(request: Command, { cwd, env, signal, onOutput }: InUse): E
 function textOutputs<Result extends { stdout: Buffer; stderr: Buffer; output: Buffer }>(result: Result) {
   const text = (bytes: Buffer) => bytes.toString("base64");
   return { ...result, stdout: text(result.stdout), stderr: text(result.stderr), output: text(result.output) };
-}
-
-/** A file that was read is in memory twice for a moment: in pieces, and joined. */
-const READ_COPIES = 2;
-/** The most that one entry of a directory takes in the answer: its name, also in base64, and the JSON around it. */
-const ENTRY_BYTES = 1024;
-
-/**
- * Errors: `file.*`; `file.too-large` for more than one answer may have; a refusal with 429 if there is no memory for
- * what would be read.
- */
-export async function readFile(
-  { path, offset = 0, length }: z.output<typeof readFileSchema>,
-  { sandbox, signal }: InUse,
-  memory: MemoryShare,
-): Promise<Uint8Array> {
-  const { sizeBytes } = await sandbox.files.stat(path, { followSymlinks: true, signal });
-  // A file of the kernel's has any size, and says 0.
-  const leftBytes = sizeBytes === 0 ? MAX_FILE_BYTES : Math.max(0, sizeBytes - offset);
-  const wantedBytes = Math.min(length ?? MAX_FILE_BYTES, MAX_FILE_BYTES, leftBytes);
-  memory.take(READ_COPIES * wantedBytes);
-  const bytes =
-    length === undefined
-      ? await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal })
-      : await sandbox.files.read(path, { offsetBytes: offset, lengthBytes: length, signal });
-  memory.giveBackTo(bytes.length);
-  // It has grown meanwhile.
-  memory.take(Math.max(0, bytes.length - memory.takenBytes));
-  return bytes;
-}
-
-/** Errors: `file.*`. */
-export async function writeFile(
-  { path, mode, parents, data }: z.output<typeof writeFileSchema> & { data: Uint8Array },
-  { sandbox, signal }: InUse,
-): Promise<void> {
-  if (parents === "true") await sandbox.files.mkdir(posix.dirname(path), { recursive: true, signal });
-  await sandbox.files.write(path, data, {
-    signal,
-    ...(mode !== undefined && { mode: Number.parseInt(mode, 8) }),
-  });
-}
-
-/** Errors: `file.*`. */
-export async function removeFile(
-  { path, recursive, force }: z.output<typeof removeFileSchema>,
-  { sandbox, signal }: InUse,
-): Promise<void> {
-  await sandbox.files.remove(path, { recursive: recursive === "true", force: force === "true", signal });
-}
-
-/** A directory may have any number of entries, so only so many are listed. Errors: `file.*`; a refusal with 429. */
-export async function listEntries(
-  path: string,
-  { sandbox, signal }: InUse,
-  memory: MemoryShare,
-): Promise<EntryList> {
-  const entries: EntryList["entries"] = [];
-  let truncated = false;
-  const enough = new AbortController();
-  using either = new AnySignal([signal, enough.signal]);
-  try {
-    await sandbox.files.list(path, {
-      signal: either.signal,
-      onEntries(more) {
-        const room = MAX_ENTRIES - entries.length;
-        memory.take(Math.min(room, more.length) * ENTRY_BYTES);
-        for (const { name, nameBytes, type } of more.slice(0, room))
-          entries.push({ name, nameBase64: Buffer.from(nameBytes).toString("base64"), type });
-        if (more.length <= room) return;
-        truncated = true;
-        enough.abort();
-      },
-    });
-  } catch (error) {
-    if (!truncated || signal.aborted) throw error;
-  }
-  return { entries, truncated };
 }

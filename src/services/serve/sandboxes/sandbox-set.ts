@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { BrigError } from "../../../errors.js";
 import type { ClientRights } from "../http/served-client.js";
-import type { RemoteSandboxOptions, RemoteSandboxRecord } from "../wire/schemas.js";
+import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { hasLabels } from "../wire/setting-schemas.js";
 import type { Capacity } from "./capacity.js";
+import type { SandboxRequest } from "./open-free.js";
 import { type OpenedPlace, ServedSandbox, type ServedSandboxOptions } from "./served-sandbox.js";
 
 export interface SandboxSetOptions {
   capacity: Capacity;
-  open: (request: RemoteSandboxOptions, signal: AbortSignal) => Promise<OpenedPlace>;
+  open: (request: SandboxRequest, signal: AbortSignal) => Promise<OpenedPlace>;
   /** The longest that a sandbox may be without a call, and what a client gets that says nothing. */
   idleMs: number;
   /** The same for its whole life. */
@@ -28,11 +29,7 @@ export class SandboxSet {
   }
 
   /** Errors: a refusal with 429; those of `open`; the signal's reason, and then nothing is left. */
-  async create(
-    client: string,
-    request: RemoteSandboxOptions,
-    signal: AbortSignal,
-  ): Promise<RemoteSandboxRecord> {
+  async create(client: string, request: SandboxRequest, signal: AbortSignal): Promise<RemoteSandboxRecord> {
     const { capacity, open, idleMs, maxLifeMs } = this.#options;
     const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal });
     try {
@@ -47,7 +44,7 @@ export class SandboxSet {
         opened,
         env: request.env ?? {},
         labels: request.labels ?? {},
-        idleMs: Math.min(request.idleMs ?? idleMs, idleMs),
+        idleMs: request.isNeverIdle === true ? maxLifeMs : Math.min(request.idleMs ?? idleMs, idleMs),
         maxLifeMs: Math.min(request.maxLifeMs ?? maxLifeMs, maxLifeMs),
         seat,
       });
@@ -121,16 +118,22 @@ export class SandboxSet {
     return this.get(rights.seesAll ? (this.#sandboxes.get(id)?.client ?? client) : client, id);
   }
 
-  get all(): ServedSandbox[] {
+  /** Those of all clients. */
+  all(): ServedSandbox[] {
     return [...this.#sandboxes.values()];
+  }
+
+  /** Whose sandbox it is; null for an unknown one. */
+  ownerOf(id: string): string | null {
+    return this.#sandboxes.get(id)?.client ?? null;
   }
 
   of(
     client: string,
     { labels = [] }: { labels?: readonly string[] | undefined } = {},
   ): RemoteSandboxRecord[] {
-    return this.ofClient(client)
-      .filter((one) => hasLabels(one.labels, labels))
+    return this.all()
+      .filter((one) => one.client === client && hasLabels(one.labels, labels))
       .map(({ record }) => record);
   }
 

@@ -3,6 +3,7 @@ import { BrigError, invalidUsage } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
+import { WatchSet } from "../files/watch-set.js";
 import type { OutputStreamName } from "../processes/output-log.js";
 import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
@@ -55,6 +56,7 @@ export class ServedSandbox {
   /** The commands of calls. */
   readonly commands = new CommandLog();
   readonly usage: UsageWatch;
+  readonly watches = new WatchSet();
   readonly #options: ServedSandboxOptions;
   readonly #createdAt = new Date();
   readonly #ending = new AbortController();
@@ -107,6 +109,11 @@ export class ServedSandbox {
     };
   }
 
+  /** What the service itself asks of it. A call of a client goes through `use`. */
+  get sandbox(): Sandbox {
+    return this.#options.opened.sandbox;
+  }
+
   get labels(): Readonly<Record<string, string>> {
     return this.#options.labels ?? {};
   }
@@ -114,10 +121,6 @@ export class ServedSandbox {
   /** Null if nobody watches what its programs reach. */
   get egress(): EgressCounts | null {
     return this.#options.opened.egress ?? null;
-  }
-
-  get sandbox(): Sandbox {
-    return this.#options.opened.sandbox;
   }
 
   /** As `Date.now()` counts. */
@@ -156,6 +159,16 @@ export class ServedSandbox {
     using _call = this.hold();
     const { sandbox, workingDirectory: cwd, onOutput } = opened;
     return await run({ sandbox, cwd, env, signal: either.signal, onOutput });
+  }
+
+  /** The same for a call that gives pieces: it ends with its reader. */
+  async *pieces<T>(signal: AbortSignal, run: (inUse: InUse) => AsyncIterable<T>): AsyncGenerator<T> {
+    const { opened, env } = this.#options;
+    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    using either = new AnySignal([signal, this.#ending.signal]);
+    using _call = this.hold();
+    const { sandbox, workingDirectory: cwd, onOutput } = opened;
+    yield* run({ sandbox, cwd, env, signal: either.signal, onOutput });
   }
 
   /** How copies of it are opened, for the same client. Error: `usage.invalid` without a workspace. */

@@ -47,7 +47,7 @@ function operation(name: string, route: Route): Record<string, unknown> {
     ],
     ...(body !== undefined && {
       requestBody: {
-        required: body !== "bytes" && !body.safeParse({}).success,
+        required: typeof body !== "string" && !body.safeParse({}).success,
         content: contentOf(body, "input"),
       },
     }),
@@ -87,10 +87,10 @@ function parametersOf(place: "query" | "header", schemas: z.ZodObject | undefine
 }
 
 function contentOf(
-  body: NonNullable<Route["answer"]["body"]>,
+  body: NonNullable<Route["answer"]["body"] | Route["body"]>,
   io: "input" | "output",
 ): Record<string, unknown> {
-  if (body === "bytes") return { "application/octet-stream": { schema: {} } };
+  if (body === "bytes" || body === "stream") return { "application/octet-stream": { schema: {} } };
   if (body instanceof z.ZodType) return { "application/json": { schema: jsonSchema(body, io) } };
   if ("text" in body) return { [body.text]: { schema: { type: "string" } } };
   return {

@@ -1,5 +1,16 @@
 import { z } from "zod";
 import { attemptResultSchema } from "../../../batch/index.js";
+import type { UploadedBody } from "../http/uploaded-body.js";
+import {
+  archiveSchema,
+  fileChangeLineSchema,
+  fileStatSchema,
+  makeDirectorySchema,
+  moveFileSchema,
+  rangeHeadersSchema,
+  statFileSchema,
+  watchFilesSchema,
+} from "./file-schemas.js";
 import {
   overviewSchema,
   readOverviewSchema,
@@ -70,7 +81,8 @@ export interface Route {
   query?: z.ZodObject;
   /** The headers that it takes, with names in small letters. */
   headers?: z.ZodObject;
-  body?: z.ZodObject | "bytes";
+  /** A stream is passed on as it comes, however long it is. */
+  body?: z.ZodObject | "bytes" | "stream";
   /** With 101 the connection becomes a WebSocket. */
   answer: { status: number; body: z.ZodType | "bytes" | { line: z.ZodType } | { text: string } | null };
 }
@@ -265,16 +277,17 @@ export const routes = {
   readFile: {
     method: "GET",
     path: `${sandbox}/files`,
-    summary: "Read a file, or a part of it",
+    summary: "Read a file of any size, or a part of it",
     query: readFileSchema,
+    headers: rangeHeadersSchema,
     answer: { status: 200, body: "bytes" },
   },
   writeFile: {
     method: "PUT",
     path: `${sandbox}/files`,
-    summary: "Replace a file whole, or make it",
+    summary: "Replace a file of any size whole, or make it",
     query: writeFileSchema,
-    body: "bytes",
+    body: "stream",
     answer: none,
   },
   removeFile: {
@@ -290,6 +303,52 @@ export const routes = {
     summary: "What a directory contains",
     query: listEntriesSchema,
     answer: { status: 200, body: entryListSchema },
+  },
+  statFile: {
+    method: "GET",
+    path: `${sandbox}/stat`,
+    summary: "What kind of file is at a path, and how large it is",
+    query: statFileSchema,
+    answer: { status: 200, body: fileStatSchema },
+  },
+  makeDirectory: {
+    method: "POST",
+    path: `${sandbox}/mkdir`,
+    summary: "Make a directory",
+    body: makeDirectorySchema,
+    answer: none,
+  },
+  moveFile: {
+    method: "POST",
+    path: `${sandbox}/move`,
+    summary: "Move or rename a file or a directory. It takes the place of a file that is there",
+    body: moveFileSchema,
+    answer: none,
+  },
+  watchFiles: {
+    method: "GET",
+    path: `${sandbox}/files/watch`,
+    waitsForProcess: true,
+    summary:
+      "What changes in a directory, one JSON object per line, from the first one on, which says that the watch has begun",
+    query: watchFilesSchema,
+    answer: { status: 200, body: { line: fileChangeLineSchema } },
+  },
+  readArchive: {
+    method: "GET",
+    path: `${sandbox}/archive`,
+    summary: "A file or a directory with everything in it, as a tar archive below its own name",
+    query: archiveSchema,
+    answer: { status: 200, body: "bytes" },
+  },
+  writeArchive: {
+    method: "PUT",
+    path: `${sandbox}/archive`,
+    summary:
+      "Put what is in a tar archive into a directory. Nothing is written through a link that is in the directory or the archive",
+    query: archiveSchema,
+    body: "stream",
+    answer: none,
   },
   gradeSandbox: {
     method: "POST",
@@ -381,7 +440,13 @@ type RouteOf<Name extends RouteName> = (typeof routes)[Name];
 
 /** What the body of a request is, once it is parsed; undefined for none. */
 export type BodyOf<Name extends RouteName> =
-  RouteOf<Name> extends { body: infer Body } ? (Body extends z.ZodType ? z.output<Body> : Buffer) : undefined;
+  RouteOf<Name> extends { body: infer Body }
+    ? Body extends z.ZodType
+      ? z.output<Body>
+      : Body extends "stream"
+        ? UploadedBody
+        : Buffer
+    : undefined;
 
 export type QueryOf<Name extends RouteName> =
   RouteOf<Name> extends { query: infer Query extends z.ZodType } ? z.output<Query> : undefined;

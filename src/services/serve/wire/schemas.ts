@@ -57,7 +57,7 @@ const causesSchema = z
 const MAX_LIFE_MS = 7 * 24 * 3_600_000;
 const MAX_WAIT_MS = 10 * 60_000;
 const MAX_KEPT_BYTES = 8 * 1024 * 1024;
-/** The most that one request reads or writes of a file. Larger files take several requests. */
+/** The most of a file that is in memory at once, and that a client may ask for by its length. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 /** The most entries of a directory in one answer. */
 export const MAX_ENTRIES = 10_000;
@@ -168,7 +168,8 @@ export const sandboxSchema = z.object({
   task: z.string().nullable(),
   instruction: z.string().nullable().describe("What the task asks for"),
   workingDirectory: z.string(),
-  labels: labelsSchema,
+  // Those of a client of another protocol have its limits.
+  labels: z.record(z.string(), z.string()).describe("What its client says about it"),
   createdAt: z.iso.datetime(),
   idleMs: z.int(),
   expiresAt: z.iso.datetime().describe("It is removed then in any case"),
@@ -264,10 +265,12 @@ export type ExecLine = z.infer<typeof execLineSchema>;
 /** How a streamed command ended. */
 export type RemoteExit = Omit<z.infer<typeof exitLineSchema>, "type">;
 
-const path = absolutePath.describe("Absolute, as the sandbox sees it: the kernel resolves it inside");
+export const filePath = absolutePath.describe(
+  "Absolute, as the sandbox sees it: the kernel resolves it inside",
+);
 
 export const readFileSchema = z.strictObject({
-  path,
+  path: filePath,
   offset: z.coerce.number().int().min(0).optional().describe("In bytes. Default: 0"),
   length: z.coerce
     .number()
@@ -275,24 +278,22 @@ export const readFileSchema = z.strictObject({
     .min(0)
     .max(MAX_FILE_BYTES)
     .optional()
-    .describe("In bytes. Default: to the end, and 413 for a file of more than 64 MiB"),
+    .describe("In bytes. Default: to the end"),
 });
 
-const flag = z.enum(["true", "false"]).optional();
+export const flag = z.enum(["true", "false"]).optional();
+
+export const octalMode = z.string().regex(/^[0-7]{3,4}$/, "must be octal, such as 755");
 
 export const writeFileSchema = z.strictObject({
-  path,
-  mode: z
-    .string()
-    .regex(/^[0-7]{3,4}$/, "must be octal, such as 755")
-    .optional()
-    .describe("Of a new file, octal. Default: 644"),
+  path: filePath,
+  mode: octalMode.optional().describe("Of a new file, octal. Default: 644"),
   parents: flag.describe("Whether missing directories above it are made"),
 });
 
-export const removeFileSchema = z.strictObject({ path, recursive: flag, force: flag });
+export const removeFileSchema = z.strictObject({ path: filePath, recursive: flag, force: flag });
 
-export const listEntriesSchema = z.strictObject({ path });
+export const listEntriesSchema = z.strictObject({ path: filePath });
 
 export const entryListSchema = z.object({
   entries: z.array(

@@ -15,6 +15,10 @@ const snapshotRecordSchema = z.object({
   name: z.string(),
   /** Where the workspace was in the sandbox. */
   workingDirectory: z.string(),
+  /** The image and the id of the sandbox, and when it was taken. Default: nobody asks for them. */
+  image: z.string().optional(),
+  sandbox: z.string().optional(),
+  takenAt: z.string().optional(),
 });
 export type SnapshotRecord = z.infer<typeof snapshotRecordSchema>;
 
@@ -51,7 +55,7 @@ export class SnapshotSet {
   }
 
   /** A request for a sandbox, with what its snapshot says if it has one. Error: `snapshot.unknown`. */
-  async resolve(client: string, request: RemoteSandboxOptions): Promise<RemoteSandboxOptions> {
+  async resolve<Request extends RemoteSandboxOptions>(client: string, request: Request): Promise<Request> {
     if (request.snapshot === undefined) return request;
     const { workingDirectory } = await this.get(client, request.snapshot);
     return { ...request, workingDirectory: request.workingDirectory ?? workingDirectory };

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { innerPath } from "../../../../../src/services/lasting/files/sandbox-archive.js";
+import { innerPath } from "../../../../../src/services/serve/files/sandbox-archive.js";
 
 it.each([
   ["top", ""],
