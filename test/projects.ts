@@ -44,6 +44,7 @@ export const ofTheRunner = [
 /** Tests of which everyday runs have a short form: random ones, and those that go through all cases. */
 export const shortOtherwise = [
   "test/docker/apply-patch-program.test.ts",
+  "test/e2e/lasting/kills.test.ts",
   "test/unit/**/random-*.test.ts",
   "test/unit/agent/{broken-streams,conversation-pairing}.test.ts",
   "test/unit/cli/questions/approval-question.test.ts",

@@ -17,6 +17,8 @@ export interface Surroundings {
   toolboxVolume?: string | undefined;
   /** Looks up the names of an allow-list. Default: as the host's own programs do it. */
   resolve?: Resolve | undefined;
+  /** As in `StartOptions`. */
+  lasting?: string | undefined;
 }
 
 type ConnectLasting = (
@@ -47,11 +49,11 @@ export async function createSandbox(
 ): Promise<OpenedSandbox> {
   given.signal?.throwIfAborted();
   const options = await withCheckedLimits(given);
-  const { toolboxVolume, resolve, environment = readEnvironment() } = surroundings;
+  const { toolboxVolume, resolve, lasting, environment = readEnvironment() } = surroundings;
   const connecting = connected(options, environment);
   // A failure is reported where the engine is needed, which a snapshot has to be read for first.
   connecting.catch(() => undefined);
-  const start = { ...options, engine: connecting, toolboxVolume, resolve };
+  const start = { ...options, engine: connecting, toolboxVolume, resolve, lasting };
   if (options.from !== undefined) return await openFrom(options.from, options, { environment, start });
   if (options.at !== undefined)
     throw new BrigError("the option at is the number of a restore point, and needs the option from", {

@@ -86,12 +86,15 @@ export {
   aboutOf,
   allowListOf,
   applyKeptChanges,
-  canBeResumed,
   connectToPort,
   containerOf,
   disposeFirst,
+  endLasting,
   forgetLasting,
+  forkLasting,
   isCopyOnWrite,
+  lastingDirectoryOf,
+  letGoOfLasting,
   onEndOf,
   planOf,
   resumeLasting,
@@ -178,7 +181,7 @@ export { excessOver } from "./policy/session-authority.js";
 export type { Strictness } from "./policy/strictness.js";
 export { compareApprovals, compareModes, compareNetworks, isNoLooser } from "./policy/strictness.js";
 export type { AcquireOptions, PoolOptions, SandboxPool } from "./pool.js";
-export { createPool } from "./pool.js";
+export { createPool, startPool } from "./pool.js";
 export type {
   CommandOptions,
   CommandResult,

@@ -2,12 +2,12 @@
 // is handed out.
 import type { Duplex } from "node:stream";
 import { BrigError } from "../errors.js";
-import { applyKept, openFromSnapshot } from "./changes/sandbox-changes.js";
+import { applyKept, forkSandbox, openFromSnapshot } from "./changes/sandbox-changes.js";
 import type { ApplyOptions, ApplyResult } from "./changes/workspace-change.js";
 import type { Engine } from "./docker/engine-types.js";
 import { SecretMask } from "./egress/secrets/secret-mask.js";
 import { credentialsIn, type SentHeaders } from "./egress/secrets/sent-headers.js";
-import type { ResumedCommand } from "./lasting/resume-sandbox.js";
+import type { LeftOptions, ResumedCommand, ResumeOptions } from "./lasting/resume-sandbox.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import { closeFirst, openSandbox, type StartOptions } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
@@ -37,11 +37,40 @@ export async function startFromSnapshot(...snapshot: Parameters<typeof openFromS
  */
 export async function resumeLasting(
   directory: string,
-  how: { settings: SandboxSettings; options: StartOptions },
+  how: ResumeOptions,
 ): Promise<{ sandbox: Sandbox; commands: ResumedCommand[] }> {
   const { resumeSandbox } = await import("./lasting/resume-sandbox.js");
   const { opened, commands } = await resumeSandbox(directory, how);
   return { sandbox: sandboxFrom(opened), commands };
+}
+
+/** Ends what a process that is gone has left of a sandbox with which nobody is to go on. Error: `engine.failed`. */
+export async function endLasting(directory: string, how: LeftOptions): Promise<void> {
+  const { endLeft } = await import("./lasting/resume-sandbox.js");
+  await endLeft(directory, how);
+}
+
+/** Lets another process go on with a sandbox, which runs on until its lease is over. It cannot be used any more. */
+export async function letGoOfLasting(sandbox: Sandbox): Promise<void> {
+  const { link, egress, warn } = openedSandboxOf(sandbox);
+  link.onGone = () => undefined;
+  // First, so that nothing more is sent or noted.
+  link.close(
+    new BrigError("the service ends, and the sandbox goes on with the next one", {
+      code: "sandbox.gone",
+      reason: "closed",
+      hint: "ask again when the service is there",
+    }),
+  );
+  await egress?.close().catch(warn);
+}
+
+/** A copy of a sandbox with a copy-on-write workspace, with which another process can go on from this directory. Errors: those of `fork`. */
+export async function forkLasting(
+  sandbox: Sandbox,
+  options: { signal: AbortSignal; lasting: string | undefined },
+): Promise<Sandbox> {
+  return sandboxFrom(await forkSandbox(openedSandboxOf(sandbox), options));
 }
 
 /** Starts a command that `resumeLasting` gives again, with its output, by its name. Errors: those of `sandbox.spawn`. */
@@ -59,9 +88,10 @@ export async function forgetLasting(sandbox: Sandbox, name: string): Promise<voi
   forgetNoted(openedSandboxOf(sandbox), name);
 }
 
-/** Whether another process could go on with the sandbox. */
-export function canBeResumed(sandbox: Sandbox): boolean {
-  return openedSandboxOf(sandbox).journal !== null;
+/** The directory from which another process could go on with the sandbox; null if none could. */
+export function lastingDirectoryOf(sandbox: Sandbox): string | null {
+  const { journal, options } = openedSandboxOf(sandbox);
+  return journal?.isWritten === true ? (options.lasting ?? null) : null;
 }
 
 /** The settings that a sandbox was started with. */

@@ -208,7 +208,15 @@ async function startProved(
     // The modules that are needed from here on are loaded while the engine starts the container.
     options.onProgress?.("starting the container");
     const loadRest = () => import("./connect-and-prove.js");
-    await container.start({ signal: options.signal, whileStarting: loadRest });
+    const note = async (start: Pick<ProvedStart, "listeners" | "tree">) => {
+      if (journal === null) return;
+      await recordLasting(container, { options, ...start }).catch((error) => journal.giveUp(error));
+    };
+    await container.start({
+      signal: options.signal,
+      // Noted before anybody can go on with it, so that it can be ended if this process is killed meanwhile.
+      whileStarting: async () => await Promise.all([loadRest(), note({ listeners: null, tree: null })]),
+    });
     const connect = async (): Promise<OpenedSandbox> => {
       const { connectAndProve } = await loadRest();
       options.onProgress?.("checking the policy inside");
@@ -225,8 +233,7 @@ async function startProved(
           return await connect();
         },
       });
-      if (journal !== null)
-        await recordLasting(container, { options, listeners, tree }).catch((error) => journal.giveUp(error));
+      await note({ listeners, tree });
       return opened;
     };
     return await connect();

@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { basename } from "node:path";
 import { BrigError, isBrigError } from "../errors.js";
@@ -45,6 +46,11 @@ const acquireOptionNames: OptionNames<AcquireOptions> = { signal: true };
  * is wrong with a start is reported where it is waited for, and else by `onWarning`.
  */
 export function createPool(options: PoolOptions = {}): SandboxPool {
+  return startPool(options);
+}
+
+/** The same, with sandboxes with which another process can go on, each from a directory of its own. Not exported by the package. */
+export function startPool(options: PoolOptions, lasting?: NewDirectory): SandboxPool {
   refuseUnknownOptions(options, poolOptionNames, { of: "createPool" });
   const { size = DEFAULT_SIZE, workspaceKind = "none", ...others } = options;
   if (!Number.isInteger(size) || size < 1 || size > MAX_SIZE)
@@ -59,10 +65,12 @@ export function createPool(options: PoolOptions = {}): SandboxPool {
         hint: "leave workspaceKind out, and bring files in with sandbox.files, or use Sandbox.create",
       },
     );
-  return new Pool(size, { ...others, workspaceKind });
+  return new Pool(size, { ...others, workspaceKind }, lasting);
 }
 
 type StartOptions = Omit<PoolOptions, "size">;
+/** Names a directory that is not there yet. */
+type NewDirectory = () => string;
 
 /** A caller that waits for a sandbox, or for the pool to be full. */
 interface Waiter<T> {
@@ -73,6 +81,7 @@ interface Waiter<T> {
 class Pool implements SandboxPool {
   readonly #size: number;
   readonly #options: StartOptions;
+  readonly #lasting: NewDirectory | undefined;
   readonly #warn: Warn;
   readonly #closed = new AbortController();
   readonly #ready: IdleSandbox[] = [];
@@ -84,8 +93,9 @@ class Pool implements SandboxPool {
   #failuresInARow = 0;
   #isResting = false;
 
-  constructor(size: number, options: StartOptions) {
+  constructor(size: number, options: StartOptions, lasting: NewDirectory | undefined) {
     this.#size = size;
+    this.#lasting = lasting;
     this.#options = options;
     this.#warn = warner(options);
     this.#refill();
@@ -194,7 +204,11 @@ class Pool implements SandboxPool {
   async #start(): Promise<void> {
     this.#startingCount++;
     try {
-      const idle = await IdleSandbox.start({ ...this.#options, signal: this.#closed.signal }, this);
+      const lasting = this.#lasting?.();
+      const idle = await IdleSandbox.start(
+        { ...this.#options, signal: this.#closed.signal },
+        { pool: this, lasting },
+      );
       this.#startingCount--;
       this.#failuresInARow = 0;
       this.#offer(idle);
@@ -361,8 +375,16 @@ class IdleSandbox {
   }
 
   /** Errors: as `Sandbox.create`. A failure leaves nothing behind. */
-  static async start(options: SandboxOptions, pool: object): Promise<IdleSandbox> {
-    return new IdleSandbox(await createSandbox(options), pool);
+  static async start(
+    options: SandboxOptions,
+    { pool, lasting }: { pool: object; lasting: string | undefined },
+  ): Promise<IdleSandbox> {
+    try {
+      return new IdleSandbox(await createSandbox(options, { lasting }), pool);
+    } catch (error) {
+      await removeDirectory(lasting);
+      throw error;
+    }
   }
 
   /** Whether the image's name still stands for the image that it was started from. */
@@ -405,7 +427,12 @@ class IdleSandbox {
 
   async close(): Promise<void> {
     await sandboxFrom(this.#opened).close();
+    await removeDirectory(this.#opened.options.lasting);
   }
+}
+
+async function removeDirectory(path: string | undefined): Promise<void> {
+  if (path !== undefined) await rm(path, { recursive: true, force: true });
 }
 
 function notClean(reason: string): BrigError {

@@ -14,6 +14,8 @@ export interface SilencedEngine extends AsyncDisposable {
   readonly endpoint: string;
   /** Streams that have been opened so far: every exec is one. */
   readonly streams: number;
+  /** While it is true, the engine takes no connection. */
+  refuses: boolean;
   /** From now on nothing passes on the streams there are, in either direction, and none of them is closed. */
   silence(): void;
   /** Closes the streams there are. */
@@ -30,7 +32,9 @@ export async function silencedEngine(): Promise<SilencedEngine> {
   const socketPath = join(directory, "docker.sock");
   const behind = new URL((await testEngine()).endpoint).pathname;
   const passages: Passage[] = [];
+  const state = { refuses: false };
   const server = createServer({ allowHalfOpen: true }, (near) => {
+    if (state.refuses) return void near.on("error", () => undefined).destroy();
     const far = connect({ path: behind, allowHalfOpen: true });
     const passage: Passage = { isStream: false, sides: [near, far] };
     passages.push(passage);
@@ -50,6 +54,12 @@ export async function silencedEngine(): Promise<SilencedEngine> {
   return {
     engine: await connectEngine({ env: readEnvironment(), endpoint }),
     endpoint,
+    get refuses() {
+      return state.refuses;
+    },
+    set refuses(isRefusing) {
+      state.refuses = isRefusing;
+    },
     get streams() {
       return passages.filter(({ isStream }) => isStream).length;
     },

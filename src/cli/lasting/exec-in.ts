@@ -12,7 +12,7 @@ import {
   readLasting,
   sandboxPath,
 } from "../../services/index.js";
-import { reachOwner } from "./reach-owner.js";
+import { nextOwner, reachOwner } from "./reach-owner.js";
 
 /** The options of `brig exec` and `brig shell` that say something about the command. The others are about a sandbox that is yet to be opened. */
 const OF_THE_COMMAND = ["in", "cd", "env", "envFile", "interactive", "tty", "timeout", "json", "detach"];
@@ -66,6 +66,7 @@ export async function enterSandbox(wanted: string, context: CliContext): Promise
   const place = (verb: string) => ({
     socketPath: owner.socket.path,
     path: `${sandboxPath(record.name)}/${verb}`,
+    reopen: async () => await nextOwner(context),
   });
   const run = (command: ConnectedCommand, { signal }: CommandOptions) =>
     new ConnectedProcess(place("exec"), command, signal);
@@ -81,11 +82,13 @@ export async function enterSandbox(wanted: string, context: CliContext): Promise
     },
     async start(argv, options) {
       const program = run(
-        { ...connectedCommand(argv, { ...options, stdin: "closed" }), isDetached: true },
+        // Nobody could say whether it has been started already.
+        { ...connectedCommand(argv, { ...options, stdin: "closed" }), id: null, isDetached: true },
         options,
       );
       return (await program.exit) as unknown as { id: string };
     },
-    attach: (options) => new ConnectedProcess(place("attach"), connectedCommand([], options), options.signal),
+    attach: (options) =>
+      new ConnectedProcess(place("attach"), { ...connectedCommand([], options), id: null }, options.signal),
   };
 }

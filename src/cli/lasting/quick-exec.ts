@@ -114,7 +114,11 @@ class QuickExec {
       {
         socketPath,
         path: `/local/sandboxes/${encodeURIComponent(sandbox)}/exec`,
-        command: { argv, cwd, env, takesInput, timeoutMs: null, pty: null, ...once },
+        command: { argv, cwd, env, takesInput, timeoutMs: null, pty: null, ...once, id: newId(this.#host) },
+        reopen: async () => {
+          const { nextOwnerOf } = await import("./reach-owner.js");
+          await nextOwnerOf(this.#host);
+        },
       },
       {
         onOpen: () => {
@@ -215,6 +219,11 @@ class QuickExec {
     if (this.#hasPrinted) this.#host.stdout.write("", () => this.#host.exit(status));
     else this.#host.exit(status);
   }
+}
+
+/** No other command of the sandbox has the same. Loading node:crypto takes longer than all of this file. */
+function newId({ pid }: HostProcess): string {
+  return `${pid}-${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 }
 
 /** Resolves when there is room for more, or nobody who reads. */

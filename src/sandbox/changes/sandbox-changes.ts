@@ -135,7 +135,7 @@ function keptChanges(
 /** Opens another sandbox with the same settings, whose workspace has the state that this one has now. */
 export async function forkSandbox(
   opened: Opened & Pick<OpenedSandbox, "link">,
-  { signal, onProgress }: ForkOptions,
+  { signal, onProgress, lasting }: ForkOptions & Pick<StartOptions, "lasting">,
 ): Promise<OpenedSandbox> {
   const { settings, options, engine, plan } = opened;
   const [tree, shared] = [requireTree(opened, "fork"), settings.overlay];
@@ -159,7 +159,7 @@ export async function forkSandbox(
   const forked = { ...settings, branch: settings.branch?.another(), overlay };
   shared.hold();
   try {
-    const own = { lasting: undefined, engine, signal, onProgress };
+    const own = { lasting, engine, signal, onProgress };
     const other = await openSandbox(forked, { ...options, ...own });
     if (made !== undefined) rememberFork(other, made.point);
     return other;

@@ -47,7 +47,13 @@ export interface ChannelHistory {
   /** Its frames from the runner, in order, but for credit. */
   frames: { type: number; payload: Buffer }[];
   /** Bytes of output that are not among the frames any more. */
-  lostBytes: number;
+  lost: LostOutput;
+}
+
+/** In bytes. */
+export interface LostOutput {
+  stdout: number;
+  stderr: number;
 }
 
 /** A journal as it was left. */
@@ -57,7 +63,7 @@ export interface RecoveredJournal {
   notes: Map<string, JournalNote>;
   /** What has passed on a channel, as far as the files go back. */
   historyOf(channel: number): ChannelHistory;
-  files: { segments: Segment[]; lost: Map<number, number> };
+  files: { segments: Segment[]; lost: Map<number, LostOutput> };
 }
 
 /** A fact about one channel, which may have more to say. */
@@ -92,7 +98,7 @@ export class LinkJournal {
   readonly #onFailure: (error: unknown) => void;
   readonly #notes: Map<string, JournalNote>;
   readonly #segments: Segment[];
-  readonly #lost: Map<number, number>;
+  readonly #lost: Map<number, LostOutput>;
   readonly #open: Map<number, ChannelTotals>;
   #file: number | null = null;
   /** Set by the link that writes to it. */
@@ -117,6 +123,11 @@ export class LinkJournal {
       makeDirectorySync(this.#directory, { mode: 0o700 });
       this.#openSegment();
     });
+  }
+
+  /** Whether another process could go on from here. */
+  get isWritten(): boolean {
+    return this.#file !== null;
   }
 
   sent(frame: Buffer): void {
@@ -195,7 +206,10 @@ export class LinkJournal {
       for (const { kind, payload } of recordsIn(readFileSync(file)).records) {
         if (kind !== RecordKind.received) continue;
         const { type, channel, bytes } = headOf(payload);
-        if (isOutput(type)) this.#lost.set(channel, (this.#lost.get(channel) ?? 0) + bytes);
+        if (!isOutput(type)) continue;
+        const lost = this.#lost.get(channel) ?? { stdout: 0, stderr: 0 };
+        lost[type === FrameType.stderr ? "stderr" : "stdout"] += bytes;
+        this.#lost.set(channel, lost);
       }
       unlinkSync(file);
     }
@@ -235,7 +249,7 @@ export function recoverJournal(directory: string): RecoveredJournal | null {
   const segments = segmentsIn(directory);
   const frames = new Map<number, { type: number; payload: Buffer }[]>();
   let replay: Replay | null = null;
-  let lost = new Map<number, number>();
+  let lost = new Map<number, LostOutput>();
   for (const segment of segments) {
     const { records, wholeBytes } = readSegment(join(directory, fileName(segment.number)));
     segment.bytes = wholeBytes;
@@ -265,7 +279,7 @@ export function recoverJournal(directory: string): RecoveredJournal | null {
     historyOf: (channel) => ({
       totals: state.open.get(channel) ?? null,
       frames: frames.get(channel) ?? [],
-      lostBytes: lost.get(channel) ?? 0,
+      lost: lost.get(channel) ?? { stdout: 0, stderr: 0 },
     }),
   };
 }
@@ -344,7 +358,7 @@ interface Checkpoint {
   state: LinkState;
   notes: Map<string, JournalNote>;
   /** Bytes of output by channel, of the files that were gone when it was written. */
-  lost: Map<number, number>;
+  lost: Map<number, LostOutput>;
 }
 
 interface CheckpointText {
@@ -355,7 +369,7 @@ interface CheckpointText {
   lastChannel: number;
   open: [number, ChannelTotals][];
   notes: [string, JournalNote][];
-  lost: [number, number][];
+  lost: [number, LostOutput][];
 }
 
 function encodeCheckpoint({ state, notes, lost }: Checkpoint): Buffer {

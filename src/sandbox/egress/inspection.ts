@@ -2,6 +2,13 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import {
+  authorityCertificate,
+  type KeyPair,
+  keyToPem,
+  newKeyPair,
+  serverCertificate,
+} from "../../lib/tls/certificate.js";
 import type { RequestRule, SourcedRule } from "../policy/egress-schema.js";
 import type { Canary } from "./canaries/new-canary.js";
 import { errnoOrIo, reset } from "./join.js";
@@ -23,13 +30,6 @@ import {
 } from "./secrets/held-secret.js";
 import type { SecretMask } from "./secrets/secret-mask.js";
 import { credentialsIn, type SentHeaders, sentHeadersFor, withSentHeaders } from "./secrets/sent-headers.js";
-import {
-  authorityCertificate,
-  type KeyPair,
-  keyToPem,
-  newKeyPair,
-  serverCertificate,
-} from "../../lib/tls/certificate.js";
 import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
 
 export interface InspectionOptions {

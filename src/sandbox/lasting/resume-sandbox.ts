@@ -1,7 +1,12 @@
 import { hostname } from "node:os";
 import { BrigError, isBrigError } from "../../errors.js";
 import { ownerOf, readHostProcesses } from "../../lib/owner.js";
-import { type JournalNote, type RecoveredJournal, recoverJournal } from "../channel/link-journal.js";
+import {
+  type JournalNote,
+  type LostOutput,
+  type RecoveredJournal,
+  recoverJournal,
+} from "../channel/link-journal.js";
 import { FrameType } from "../channel/protocol.js";
 import { resumeAndProve } from "../connect-and-prove.js";
 import { SandboxContainer } from "../container.js";
@@ -12,13 +17,16 @@ import { knownListenersOf } from "../listeners/cover-listeners.js";
 import { type OpenedSandbox, openedOn, type StartOptions, upstreamOf } from "../open-sandbox.js";
 import type { OverlayTree } from "../overlay/overlay-tree.js";
 import { SharedTree, type TreeOpening } from "../overlay/shared-tree.js";
+import { removeTreeVolumes } from "../overlay/tree-volumes.js";
+import type { SandboxPlan } from "../plan/plan.js";
 import type { CommandContext } from "../process/command.js";
 import { stuckTree } from "../process/ended-container.js";
 import { RunningProcess } from "../process/process.js";
+import { recordedNow, removeRecord, type SandboxAbout } from "../sandbox-records.js";
 import type { SandboxProcess, SpawnOptions } from "../sandbox-types.js";
 import { aboutSandbox, hostDirectories } from "../settings/resolve-settings.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
-import { warner } from "../warnings.js";
+import { type Warn, warner } from "../warnings.js";
 import { newJournal, type ResumeRecord, readResumeRecord } from "./lasting-record.js";
 
 /** A command that was started with a name, by which another process finds it again. */
@@ -35,7 +43,9 @@ export interface ResumedCommand extends NotedCommand {
   /** Its streams begin with the output that is still known. */
   process: SandboxProcess;
   /** How much of its output came before, and is not known any more. */
-  lostBytes: number;
+  lost: LostOutput;
+  /** How much input it has been sent; null if it has ended. */
+  inputBytes: number | null;
 }
 
 const PREFIX = "command ";
@@ -64,40 +74,38 @@ export function forgetNoted({ journal }: OpenedSandbox, name: string): void {
   journal?.note(PREFIX + name, null);
 }
 
+export interface ResumeOptions {
+  /** Those that it was started with. */
+  settings: SandboxSettings;
+  options: StartOptions;
+  /** The hosts that it may reach, if these are no longer those of the settings. */
+  hosts?: readonly string[] | undefined;
+}
+
 /**
  * Goes on with a sandbox whose process was killed, from the directory that it was started with as `lasting`. The policy is proved again.
- * The settings have to be those that it was started with. Errors: `sandbox.gone` if it has ended, or its directory does not say how
- * to go on; those of a start.
+ * Errors: `sandbox.gone` if it has ended, or its directory does not say how to go on; those of a start.
  */
 export async function resumeSandbox(
   directory: string,
-  { settings: given, options }: { settings: SandboxSettings; options: StartOptions },
+  { settings: given, options, hosts }: ResumeOptions,
 ): Promise<{ opened: OpenedSandbox; commands: ResumedCommand[] }> {
   const record = readResumeRecord(directory);
   const recovered = record === null ? null : recoverJournal(directory);
   if (record === null || recovered === null) throw gone("its files do not say how to go on");
   const engine = await options.engine;
-  const { plan, imageId, containerId: id } = record;
-  const state = await engine.inspectContainer(id);
+  const state = await engine.inspectContainer(record.containerId);
   if (!state?.running) throw gone("its container has ended");
   const warn = warner(options);
   const settings = withTreeOf(record, given);
-  const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
-  const { brigHome } = settings.environment;
-  const recordFor = { brigHome, owner, about: aboutSandbox(settings, plan), lasts: true };
-  const toolbox = await requireToolbox(engine, brigHome);
-  const kept = { plan, toolbox, imageId, keep: settings.keep, warn, recordFor };
-  const container = SandboxContainer.resume(engine, kept, record);
+  const { container, ...adopted } = await adoptContainer(record, {
+    ...{ engine, warn, about: aboutSandbox(settings, record.plan) },
+    ...{ brigHome: settings.environment.brigHome, keep: settings.keep },
+  });
   try {
     return await goOnIn(container, {
-      record,
-      recovered,
-      settings,
-      options,
-      warn,
-      recordFor,
-      toolbox,
-      directory,
+      ...{ record, recovered, settings, options, warn, directory, hosts },
+      ...adopted,
     });
   } catch (error) {
     // What cannot be gone on with must not run on. An engine that failed may have it for another process.
@@ -106,19 +114,62 @@ export async function resumeSandbox(
   }
 }
 
+/**
+ * Ends a sandbox of a process that is gone, from the same directory, with which nobody is to go on. Does nothing if the directory does
+ * not say which it is. Error: `engine.failed`.
+ */
+export async function endLeft(directory: string, { engine, brigHome, warn }: LeftOptions): Promise<void> {
+  const record = readResumeRecord(directory);
+  if (record === null) return;
+  const { image, overlay, policyName: mode, workspace } = record.plan;
+  const about = { image, mode, network: "none", workspace, createdAt: new Date().toISOString() };
+  const { container } = await adoptContainer(record, { engine, brigHome, about, keep: false, warn });
+  await container.discard();
+  if (overlay === null) return;
+  await removeContainersOf(overlay.id, engine);
+  await removeTreeVolumes(engine, overlay.id);
+  for (const left of recordedNow(brigHome)) if (left.sessionId === overlay.id) removeRecord(brigHome, left);
+}
+
+export interface LeftOptions {
+  engine: Engine;
+  brigHome: string;
+  warn: Warn;
+}
+
+interface Adoption extends LeftOptions {
+  about: SandboxAbout;
+  keep: boolean;
+}
+
+async function adoptContainer(record: ResumeRecord, { engine, brigHome, about, keep, warn }: Adoption) {
+  const { plan, imageId } = record;
+  const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
+  const recordFor = { brigHome, owner, about, lasts: true };
+  const toolbox = await requireToolbox(engine, brigHome);
+  const container = SandboxContainer.resume(
+    engine,
+    { plan, toolbox, imageId, keep, warn, recordFor },
+    record,
+  );
+  return { container, recordFor, toolbox };
+}
+
 interface Resumption extends Omit<TreeOpening, "engine" | "plan" | "imageId"> {
   directory: string;
   record: ResumeRecord;
   recovered: RecoveredJournal;
   settings: SandboxSettings;
   options: StartOptions;
+  hosts: readonly string[] | undefined;
 }
 
 async function goOnIn(
   container: SandboxContainer,
-  { record, recovered, settings, options, warn, recordFor, toolbox, directory }: Resumption,
+  { record, recovered, settings, options, warn, recordFor, toolbox, directory, hosts }: Resumption,
 ): Promise<{ opened: OpenedSandbox; commands: ResumedCommand[] }> {
-  const { engine, plan } = container;
+  const { engine } = container;
+  const plan = withHosts(container.plan, hosts);
   const journal = newJournal(directory, { warn, recovered });
   const listeners = listenersOf(record, settings);
   let commands: ResumedCommand[] = [];
@@ -155,6 +206,11 @@ async function goOnIn(
     if (tree !== null) await settings.overlay?.release();
   };
   return { opened: { ...opened, release, hasRun: true }, commands };
+}
+
+/** A list that has become shorter must not be in force again for even a moment. */
+function withHosts(plan: SandboxPlan, hosts: readonly string[] | undefined): SandboxPlan {
+  return plan.egress === null || hosts === undefined ? plan : { ...plan, egress: { hosts } };
 }
 
 /** Settings that were read again would have a new tree. */
@@ -195,7 +251,8 @@ function goOn(context: CommandContext, { notes, historyOf }: RecoveredJournal): 
     // The request was noted, and not sent any more.
     if (history.totals === null && !history.frames.some(({ type }) => type === FrameType.exit)) return [];
     const resumed = new RunningProcess(context, argv, options, { channel, history });
-    return [{ ...noted, name: key.slice(PREFIX.length), process: resumed, lostBytes: history.lostBytes }];
+    const inputBytes = history.totals?.inputBytes ?? null;
+    return [{ ...noted, name: key.slice(PREFIX.length), process: resumed, lost: history.lost, inputBytes }];
   });
 }
 

@@ -161,7 +161,7 @@ export class ControlPlane {
           // There is a list in any case, so that rules may come later.
           ...(places.allowsNetwork && { sentHeaders: planned.sentHeaders }),
         },
-        signal,
+        { signal },
       )
       .catch((error: unknown) => {
         throw isBrigError(error, "image.missing") ? noTemplate(templateID, error) : error;

@@ -20,10 +20,12 @@ import {
 import { invalidUsage } from "../../errors.js";
 import { readPageAsset } from "../../lib/http/page-html.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { connectEngine, createPool, DEFAULT_IMAGE } from "../../sandbox/index.js";
+import { connectEngine, DEFAULT_IMAGE, startPool } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import { MemoryBudget } from "./http/memory-budget.js";
 import { serveHttp } from "./http/serve-http.js";
+import { KEPT_LEASE_SECONDS, type KeptHome, openKeptHome } from "./kept/kept-home.js";
+import { newKeptDirectory } from "./kept/kept-records.js";
 import { type Access, openAccess } from "./open-access.js";
 import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
@@ -48,7 +50,7 @@ Programs with the token start sandboxes, run commands in them, read and write fi
 what it leaves. The package brigbox has a client (BrigClient), and docs/serve.md describes all requests.
 
 The first ctrl-C or SIGTERM lets calls and episodes that run end, and begins nothing new. The second one ends everything
-at once. Either way all sandboxes are removed.`;
+at once. Either way all sandboxes are removed, unless --keep-sandboxes leaves them to the next service.`;
 
 type ServeContext = CliContext & { openProtocols: OpenProtocols };
 
@@ -61,9 +63,15 @@ async function serve(paths: readonly string[], flags: ServeFlags, context: Serve
   for (const sentence of [...warnings, ...notes])
     await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
   const usualAgent = await openUsualAgent(flags, { config, context });
+  const { brigHome } = context.environment;
+  using kept = await openKeptHome(brigHome, { listen: flags.listen, keeps: flags.keepSandboxes === true });
   const directory = await mkdtemp(join(tmpdir(), "brig-serve-"));
   try {
-    await serveUntilDrained({ access, tasks, usualAgent, config, directory, onWarning }, flags, context);
+    await serveUntilDrained(
+      { access, tasks, usualAgent, config, directory, kept, onWarning },
+      flags,
+      context,
+    );
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
@@ -75,6 +83,7 @@ interface Served {
   usualAgent: AttemptAgent | null;
   config: Config;
   directory: string;
+  kept: KeptHome | null;
   onWarning: (error: unknown) => void;
 }
 
@@ -94,6 +103,12 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Ser
     isShared: () => access.http.clients().length > 1,
   });
   try {
+    const found = await service.takeOver(signal);
+    if (found > 0)
+      await say(
+        stderr,
+        `brig: ${sandboxCount(found)} of an earlier service ${found === 1 ? "goes" : "go"} on\n`,
+      );
     await serveHttp({
       ...access.http,
       others: service.others,
@@ -108,14 +123,25 @@ async function serveUntilDrained(served: Served, flags: ServeFlags, context: Ser
       onListening: (url) => void announce({ url, ...access.announced }, flags, context),
     });
   } finally {
-    await service.close();
+    const left = await service.close();
+    if (left > 0) await say(stderr, leftText(left));
   }
   const first = interruption as Interruption | null;
   if (first !== null) context.setExitStatus(first.exitStatus);
 }
 
+function sandboxCount(count: number): string {
+  return count === 1 ? "one sandbox" : `${count} sandboxes`;
+}
+
+function leftText(count: number): string {
+  const [run, them] = count === 1 ? ["runs", "it"] : ["run", "them"];
+  const minutes = KEPT_LEASE_SECONDS / 60;
+  return `brig: ${sandboxCount(count)} ${run} on for ${minutes} minutes, in which the next brig serve with the same --listen goes on with ${them}\n`;
+}
+
 async function serviceOptions(
-  { tasks, usualAgent, config, directory, onWarning }: Served,
+  { tasks, usualAgent, config, directory, kept, onWarning }: Served,
   flags: ServeFlags,
   context: ServeContext,
 ): Promise<{ options: ServiceOptions } & AsyncDisposable> {
@@ -127,21 +153,18 @@ async function serviceOptions(
   const pool =
     flags.warm === 0
       ? null
-      : createPool({
-          size: flags.warm,
-          mode,
-          image,
-          runtime,
-          limits,
-          env,
-          network: closedNetwork(mode, { allowsNetwork: flags.allowNetwork === true }),
-          engine,
-          onWarning,
-        });
+      : startPool(
+          {
+            ...{ size: flags.warm, mode, image, runtime, limits, env, engine, onWarning },
+            network: closedNetwork(mode, { allowsNetwork: flags.allowNetwork === true }),
+            leaseSeconds: kept?.keeps === true ? KEPT_LEASE_SECONDS : undefined,
+          },
+          kept?.keeps === true ? () => newKeptDirectory(kept.directory) : undefined,
+        );
   return {
     options: {
       places: {
-        ...{ engine, environment, runtime, image, mode, limits, env, pool },
+        ...{ engine, environment, runtime, image, mode, limits, env, pool, kept },
         allowsNetwork: flags.allowNetwork === true,
         images: flags.pull === true ? images : null,
         caFiles: config.egress?.ca_files,

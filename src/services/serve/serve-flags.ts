@@ -34,6 +34,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   pull?: boolean;
   agent?: string;
   model?: string;
+  keepSandboxes?: boolean;
   warm: number;
   maxSandboxes: number;
   maxPerClient?: number;
@@ -94,6 +95,10 @@ export function addServeOptions(command: Command): Command {
     )
     .option("--runtime <name>", "the OCI runtime of the containers (default: the engine's)")
     .option("--allow-network", "let clients ask for sandboxes with a network")
+    .option(
+      "--keep-sandboxes",
+      "leave the sandboxes running when the service ends or is killed: the next one with the same --listen goes on with them, if it comes within 10 minutes",
+    )
     .option("--pull", "fetch images that clients name and the engine does not have")
     .option(
       "--agent <agent>",

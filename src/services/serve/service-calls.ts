@@ -6,13 +6,14 @@ import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNa
 import { fileCalls } from "./files/file-calls.js";
 import type { OtherProtocol } from "./http/other-protocol.js";
 import type { Answer, Calls } from "./http/response.js";
+import { takeOverKept } from "./kept/kept-sandboxes.js";
 import { Metrics } from "./metrics.js";
 import { overviewCalls } from "./overview/overview-calls.js";
 import { PortProxy } from "./ports/port-proxy.js";
 import { PortRequests } from "./ports/port-requests.js";
 import { processCalls } from "./processes/process-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
-import { IdempotentCreates } from "./sandboxes/idempotent-creates.js";
+import { IdempotentCreates, type KnownKey } from "./sandboxes/idempotent-creates.js";
 import { type FreePlaces, hasWorkspace, openFree, type SandboxRequest } from "./sandboxes/open-free.js";
 import { execBuffered, execStreamed } from "./sandboxes/sandbox-calls.js";
 import { SandboxSet } from "./sandboxes/sandbox-set.js";
@@ -58,10 +59,12 @@ export interface Service {
   others: readonly OtherProtocol[];
   /** Whose sandbox it is; null for an unknown one. */
   ownerOf(id: string): string | null;
+  /** Goes on with the sandboxes of an earlier service. Resolves to how many there are; those of which the engine does not say anything come later. */
+  takeOver(signal: AbortSignal): Promise<number>;
   /** Resolves when all episodes have ended. */
   settled(): Promise<void>;
-  /** Ends and removes everything. */
-  close(): Promise<void>;
+  /** Ends and removes everything but the sandboxes with which the next service goes on. Resolves to how many these are. */
+  close(): Promise<number>;
 }
 
 export function openService(options: ServiceOptions, drain: AbortSignal): Service {
@@ -91,8 +94,8 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       }),
     metrics: async () => ({ kind: "text", type: METRICS_TYPE, text: metrics.text(sandboxes.counts) }),
     createSandbox: async ({ client, headers, body, signal }) => {
-      const create = async (until: AbortSignal) =>
-        await sandboxes.create(client, await snapshots.resolve(client, body), until);
+      const create = async (until: AbortSignal, key?: KnownKey) =>
+        await sandboxes.create(client, await snapshots.resolve(client, body), { signal: until, key });
       const key = headers["idempotency-key"];
       return json(
         key === undefined ? await create(signal) : await keyed.run({ client, key, body, signal }, create),
@@ -120,12 +123,22 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     }),
     deleteEpisode: async ({ client, id }) => done(episodes.remove(client, id)),
   });
+  const over = new AbortController();
   return {
     calls,
     others: [new PortRequests(ports, { sandboxes, drain }), ...(openProtocols?.(parts) ?? [])],
     ownerOf: (id) => sandboxes.ownerOf(id),
+    async takeOver(signal) {
+      signal.addEventListener("abort", () => over.abort(signal.reason), { once: true });
+      return await takeOverKept({ places, capacity, sandboxes, keyed, signal: over.signal, onWarning });
+    },
     settled: async () => await episodes.settled(),
-    close: async () => void (await Promise.all([sandboxes.close(), episodes.close()])),
+    async close() {
+      over.abort();
+      const keeps = places.kept?.keeps === true;
+      const [goOn] = await Promise.all([sandboxes.close({ keeps }), episodes.close()]);
+      return goOn;
+    },
   };
 }
 

@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/lib/env.js";
 import { connectSandbox } from "../../../src/services/index.js";
 import { testEngine } from "../../support/engine.js";
-import { endProcess, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+import { silencedEngine } from "../../support/engine-proxy.js";
+import { endProcess, firstOutput, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
 
 const prompt = /[$#] $/;
 const patience = { timeout: 30_000, interval: 100 };
@@ -74,6 +75,33 @@ describe("a lasting sandbox whose owner is killed", () => {
     await sandbox.close();
     expect(await containerOf(place, "one")).toMatchObject({ running: true });
     await place.run("rm", "one");
+  });
+
+  it("is taken over once the engine answers, if that fails at first", async () => {
+    await using proxy = await silencedEngine();
+    const place = await lastingPlace();
+    const env = { DOCKER_HOST: proxy.endpoint };
+    expect(await place.start(["up", "--name", "one"], { env })).toMatchObject({ exitCode: 0 });
+    const waiting = place.start(
+      [
+        ...["exec", "--in", "one", "--"],
+        ...["sh", "-c", "echo begun; until [ -e /tmp/file ]; do sleep 0.1; done; echo seen"],
+      ],
+      { env },
+    );
+    await firstOutput(waiting);
+    proxy.refuses = true;
+    await killOwner(place);
+    const early = await place.start(["exec", "--in", "one", "--", "true"], { env });
+    expect([early.exitCode, early.stderr]).toEqual([125, expect.stringContaining("did not answer yet")]);
+    expect((await place.start(["rm", "one"], { env })).exitCode).not.toBe(0);
+    proxy.refuses = false;
+    const touch = async () =>
+      (await place.start(["exec", "--in", "one", "--", "touch", "/tmp/file"], { env })).exitCode;
+    await expect.poll(touch, patience).toBe(0);
+    const { exitCode, stdout, stderr } = await waiting;
+    expect([exitCode, stdout, stderr]).toEqual([0, "begun\nseen\n", ""]);
+    expect((await place.start(["rm", "one"], { env })).exitCode).toBe(0);
   });
 
   it("keeps the shell that all who attach share", async () => {

@@ -5,9 +5,12 @@ import {
   FRAME,
   type Frame,
   FrameReader,
+  HEAD_BYTES,
   INPUT_WINDOW_BYTES,
 } from "../wire/frames.js";
-import type { ConnectedCommand } from "../wire/messages.js";
+import type { ConnectedCommand, ResumedConnection } from "../wire/messages.js";
+
+const TAKEN_BY_ALL_BYTES = 12;
 
 /** What a connection tells its user, in the order of what has happened. */
 export interface CommandListener {
@@ -23,51 +26,118 @@ export interface CommandListener {
   onLost(cause: NodeJS.ErrnoException | null): void;
 }
 
+interface ConnectionPlace {
+  socketPath: string;
+  path: string;
+  command: ConnectedCommand;
+  /** Resolves when there is another owner, and rejects if there is none. Default: the end of the owner is the end of the command. */
+  reopen?: (() => Promise<unknown>) | undefined;
+}
+
 /**
- * One command in a lasting sandbox, which lasts as long as this connection. It imports as little as possible, because `brig exec --in` loads this file
+ * One command in a lasting sandbox, which lasts as long as this connection. If the owner is killed, the connection is made again with the next one, and
+ * goes on where it was. It imports as little as possible, because `brig exec --in` loads this file
  * and hardly another one.
  */
 export class CommandConnection {
-  readonly #socket: Socket;
-  readonly #listener: CommandListener;
-  readonly #reader: FrameReader;
+  readonly #place: ConnectionPlace;
+  readonly #listener: CommandListener & { maxPayloadBytes?: number };
+  #socket: Socket;
+  #reader: FrameReader;
   #isOpen = false;
   #isOver = false;
+  #hasLeft = false;
+  /** Whether frames arrive at an owner that knows the command. */
+  #isReady = true;
   /** How much more input the owner takes. */
   #window = INPUT_WINDOW_BYTES;
   #onRoom: (() => void) | null = null;
+  /** What has come; null if nobody could go on with the command. */
+  #received: ResumedConnection | null;
+  /** How much input the command has taken, and what was sent after that. */
+  #taken = 0;
+  #sent: Uint8Array[] = [];
+  #hasEndedInput = false;
+  #size: string | null = null;
 
-  constructor(
-    { socketPath, path, command }: { socketPath: string; path: string; command: ConnectedCommand },
-    listener: CommandListener & { maxPayloadBytes?: number },
-  ) {
+  constructor(place: ConnectionPlace, listener: CommandListener & { maxPayloadBytes?: number }) {
+    this.#place = place;
     this.#listener = listener;
+    const { id } = place.command;
+    this.#received = typeof id === "string" ? { id, stdout: 0, stderr: 0 } : null;
     this.#reader = new FrameReader(listener.maxPayloadBytes);
+    this.#socket = this.#connect(encodeFrame(FRAME.start, JSON.stringify(place.command)));
+  }
+
+  /** The first frame goes with the request, which saves waiting for the answer. */
+  #connect(first: Buffer): Socket {
+    const { socketPath, path } = this.#place;
     let failure: NodeJS.ErrnoException | null = null;
     const socket = connect(socketPath);
-    this.#socket = socket;
     socket.on("error", (error: NodeJS.ErrnoException) => {
       failure = error;
     });
-    socket.on("close", () => this.#over(() => listener.onLost(failure)));
+    socket.on("close", () => this.#lose(failure));
     let head = "";
     const takeHead = (chunk: Buffer) => {
       head += chunk.toString("latin1");
       const end = head.indexOf("\r\n\r\n");
       if (end < 0) return;
       if (!head.startsWith("HTTP/1.1 101 ")) return void socket.destroy();
+      if (!this.#isOpen) this.#listener.onOpen?.();
       this.#isOpen = true;
-      listener.onOpen?.();
       socket.off("data", takeHead);
       socket.on("data", (next: Buffer) => this.#take(next));
       this.#take(Buffer.from(head.slice(end + 4), "latin1"));
     };
     socket.on("data", takeHead);
-    // The command goes with the request, which saves waiting for the answer.
     socket.write(
       `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: ${EXEC_PROTOCOL}\r\n\r\n`,
     );
-    socket.write(encodeFrame(FRAME.start, JSON.stringify(command)));
+    socket.write(first);
+    return socket;
+  }
+
+  #lose(failure: NodeJS.ErrnoException | null): void {
+    const { reopen } = this.#place;
+    const canGoOn = this.#isOpen && !this.#hasLeft && this.#received !== null && reopen !== undefined;
+    const end = () => this.#over(() => this.#listener.onLost(failure));
+    if (!canGoOn) return void end();
+    this.#isReady = false;
+    reopen().then(() => {
+      if (this.#isOver) return;
+      this.#reader = new FrameReader(this.#listener.maxPayloadBytes);
+      this.#socket = this.#connect(encodeFrame(FRAME.resume, JSON.stringify(this.#received)));
+    }, end);
+  }
+
+  /** The owner has found the command. What it has not taken is sent again. */
+  #goOn({ id, stdout, stderr, input }: ResumedConnection & { input: number | null }): void {
+    this.#received = { id, stdout, stderr };
+    const isFirst = this.#isReady;
+    this.#isReady = true;
+    if (isFirst) {
+      this.#taken = input ?? 0;
+      return;
+    }
+    this.#noteTaken((input ?? Number.MAX_SAFE_INTEGER) - this.#taken);
+    this.#taken = input ?? 0;
+    if (this.#size !== null) this.#send(FRAME.resize, this.#size);
+    for (const bytes of this.#sent) this.#socket.write(encodeFrame(FRAME.input, bytes));
+    if (this.#hasEndedInput) this.#send(FRAME.inputEnd);
+  }
+
+  #noteTaken(bytes: number): void {
+    for (let left = bytes; left > 0; ) {
+      const [first] = this.#sent;
+      if (first === undefined) break;
+      if (first.length > left) this.#sent[0] = first.subarray(left);
+      else this.#sent.shift();
+      const count = Math.min(left, first.length);
+      this.#window += count;
+      left -= count;
+    }
+    if (this.#window > 0) this.#go();
   }
 
   /** Whether there was an answer. */
@@ -78,8 +148,11 @@ export class CommandConnection {
   /** Sends input. Resolves when more may be sent, and when the command has ended. */
   async write(bytes: Uint8Array): Promise<void> {
     if (this.#isOver) return;
+    if (bytes.length === 0) return;
     this.#window -= bytes.length;
-    this.#socket.write(encodeFrame(FRAME.input, bytes));
+    const frame = encodeFrame(FRAME.input, bytes);
+    this.#sent.push(frame.subarray(HEAD_BYTES));
+    if (this.#isReady) this.#socket.write(frame);
     while (this.#window <= 0 && !this.#isOver)
       await new Promise<void>((resolve) => {
         this.#onRoom = resolve;
@@ -87,11 +160,13 @@ export class CommandConnection {
   }
 
   endInput(): void {
+    this.#hasEndedInput = true;
     this.#send(FRAME.inputEnd);
   }
 
   resize(size: { rows: number; cols: number }): void {
-    this.#send(FRAME.resize, JSON.stringify(size));
+    this.#size = JSON.stringify(size);
+    this.#send(FRAME.resize, this.#size);
   }
 
   signal(name: string): void {
@@ -100,7 +175,8 @@ export class CommandConnection {
 
   /** Leaves, which ends the command. Resolves when the owner has ended it. */
   async leave(): Promise<void> {
-    if (this.#socket.destroyed) return;
+    this.#hasLeft = true;
+    if (this.#socket.destroyed) return this.#over(() => this.#listener.onLost(null));
     const closed = new Promise<void>((resolve) => this.#socket.once("close", () => resolve()));
     this.#socket.end();
     this.#socket.resume();
@@ -108,7 +184,7 @@ export class CommandConnection {
   }
 
   #send(type: number, payload = ""): void {
-    if (!this.#isOver) this.#socket.write(encodeFrame(type, payload));
+    if (!this.#isOver && this.#isReady) this.#socket.write(encodeFrame(type, payload));
   }
 
   #take(chunk: Buffer): void {
@@ -123,13 +199,17 @@ export class CommandConnection {
     else if (type === FRAME.stderr) this.#output("stderr", payload);
     else if (type === FRAME.ended) this.#over(() => listener.onEnded(payload.toString()));
     else if (type === FRAME.error) this.#over(() => listener.onError(payload.toString()));
+    else if (type === FRAME.begun) this.#goOn(JSON.parse(payload.toString()));
     else if (type === FRAME.taken) {
-      this.#window += payload.readUInt32BE(0);
-      if (this.#window > 0) this.#go();
+      const bytes = payload.readUInt32BE(0);
+      this.#taken =
+        payload.length < TAKEN_BY_ALL_BYTES ? this.#taken + bytes : Number(payload.readBigUInt64BE(4));
+      this.#noteTaken(bytes);
     }
   }
 
   #output(stream: "stdout" | "stderr", bytes: Buffer): void {
+    if (this.#received !== null) this.#received[stream] += bytes.length;
     const written = this.#listener.onOutput(stream, bytes);
     if (written === undefined) return;
     this.#socket.pause();

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Readable, Writable } from "node:stream";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import type { CommandEnd, PtySize, SandboxProcess, SpawnOptions } from "../../../sandbox/index.js";
@@ -12,6 +13,8 @@ export interface CommandPlace {
   socketPath: string;
   /** The path of the request. */
   path: string;
+  /** Resolves when there is another owner. */
+  reopen(): Promise<unknown>;
 }
 
 /** The command that the options of `spawn` describe. */
@@ -23,10 +26,11 @@ export function connectedCommand(
   return {
     ...{ argv: [...argv], cwd: cwd ?? null, env: Object.fromEntries(set), timeoutMs: timeoutMs ?? null },
     ...{ pty: pty ?? null, takesInput: stdin !== "closed", keepsOutput: false, isDetached: false },
+    id: randomUUID(),
   };
 }
 
-/** A process in a lasting sandbox, which is used like one of a sandbox of this process. It ends with this process. */
+/** A process in a lasting sandbox, which is used like one of a sandbox of this process. It ends with this process, and goes on with another owner. */
 export class ConnectedProcess implements SandboxProcess {
   readonly stdin: Writable | null;
   readonly stdout: Readable;

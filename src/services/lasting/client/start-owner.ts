@@ -12,7 +12,7 @@ import { asBrigError } from "../wire/sent-error.js";
 /** A process that was started to be the owner. */
 export interface StartingOwner {
   /**
-   * What has become of it: it listens, another process is the owner, or nothing is known of it after so long. Error: the one because of which it could
+   * What has become of it: it listens, another process is the owner or is to be, or nothing is known of it after so long. Error: the one because of which it could
    * not begin.
    */
   outcome(waitMs: number): Promise<"listening" | "other" | null>;
@@ -37,6 +37,9 @@ export function startOwner(environment: Pick<Environment, "brigHome" | "variable
 
 /** The owner says in one line what has become of its start. */
 async function firstLine(child: ChildProcess): Promise<"listening" | "other"> {
+  const killedBy = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.once("exit", (_status, signal) => resolve(signal)),
+  );
   const text = await new Promise<string>((resolve, reject) => {
     let received = "";
     child.once("error", reject);
@@ -50,6 +53,8 @@ async function firstLine(child: ChildProcess): Promise<"listening" | "other"> {
   const line = parseJson(text) as { state?: string; error?: unknown } | undefined;
   if (line?.state === "listening" || line?.state === "other") return line.state;
   if (line?.error !== undefined) throw asBrigError(line.error);
+  // Whoever has killed it has not killed the one that its watcher starts, or the next.
+  if ((await killedBy) !== null) return "other";
   throw new BrigError("the process that is to keep the sandboxes has ended before it began", {
     code: "serve.failed",
     hint: "its log is service.log in $BRIG_HOME",

@@ -7,33 +7,59 @@ import type { PtySize, SandboxProcess } from "../../../sandbox/index.js";
 import type { ServedProcess } from "../../serve/processes/served-process.js";
 import type { InUse, ServedSandbox } from "../../serve/sandboxes/served-sandbox.js";
 import { EXEC_PROTOCOL, encodeFrame, FRAME, type Frame, FrameReader } from "../wire/frames.js";
-import { type ConnectedCommand, commandShape, sizeShape } from "../wire/messages.js";
+import {
+  type ConnectedCommand,
+  commandShape,
+  type ResumedConnection,
+  resumeShape,
+  sizeShape,
+} from "../wire/messages.js";
 import { asSentError } from "../wire/sent-error.js";
+import type { ConnectedCommands } from "./connected-commands.js";
 import type { HeldSandbox } from "./lasting-set.js";
 
 /** What the connection has changed into by this answer is read and written as frames. */
 const SWITCHED = `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${EXEC_PROTOCOL}\r\n\r\n`;
 
-/**
- * Runs one command in a sandbox for as long as the connection lasts: if the client goes first, the command is ended with all its processes.
- * `find` says which sandbox, and is called when the command has arrived.
- */
-export async function serveExec(socket: Duplex, head: Buffer, find: () => HeldSandbox): Promise<void> {
+interface WantedSandbox {
+  /** Called when the command has arrived. */
+  find(): HeldSandbox;
+  /** Resolves once it is taken over, if another owner has kept it before. */
+  taken(): Promise<void>;
+}
+
+/** Runs one command in a sandbox for as long as the connection lasts: if the client goes first, the command is ended with all its processes. */
+export async function serveExec(socket: Duplex, head: Buffer, wanted: WantedSandbox): Promise<void> {
   await serve({ socket, head }, async (connection) => {
     const command = await connection.command;
-    const { served } = find();
+    if (isResumed(command)) await wanted.taken();
+    const { served, connected } = wanted.find();
+    if (isResumed(command))
+      return await served.use(
+        connection.gone,
+        async (inUse) => await connection.goOn(command, { inUse, connected }),
+      );
     if (command.isDetached) await connection.start(command, served);
-    else await served.use(connection.gone, async (inUse) => await connection.run(command, inUse));
+    else
+      await served.use(connection.gone, async (inUse) => await connection.run(command, { inUse, connected }));
   });
 }
 
 /** Connects the client with the shell that all who attach share, until it or the client goes. The shell goes on. */
-export async function serveAttach(socket: Duplex, head: Buffer, find: () => HeldSandbox): Promise<void> {
+export async function serveAttach(socket: Duplex, head: Buffer, wanted: WantedSandbox): Promise<void> {
   await serve({ socket, head }, async (connection) => {
-    const { env, pty } = await connection.command;
-    const { served, shell } = find();
+    const command = await connection.command;
+    if (isResumed(command)) await wanted.taken();
+    const { served, shell } = wanted.find();
+    if (isResumed(command))
+      return await connection.attach(served.processes.get(command.id), { after: command.stdout });
+    const { env, pty } = command;
     await connection.attach(await shell.join(served.processes, { env, pty: pty ?? USUAL_SIZE }));
   });
+}
+
+function isResumed(command: ConnectedCommand | ResumedConnection): command is ResumedConnection {
+  return "stdout" in command;
 }
 
 const USUAL_SIZE = { rows: 24, cols: 80 };
@@ -94,22 +120,41 @@ function framesToShared(process: ServedProcess): FrameTarget {
   };
 }
 
+interface Settle {
+  started(command: ConnectedCommand | ResumedConnection): void;
+  refused(error: Error): void;
+}
+
+interface FollowOptions {
+  inUse: InUse;
+  hasTerminal: boolean;
+  known?: { stdout: number; stderr: number };
+}
+
+interface CommandUse {
+  inUse: InUse;
+  connected: ConnectedCommands;
+}
+
 class ExecConnection {
   /** Rejects for a client that begins with something else, or goes. */
-  readonly command: Promise<ConnectedCommand>;
+  readonly command: Promise<ConnectedCommand | ResumedConnection>;
   readonly #socket: Duplex;
   readonly #reader = new FrameReader();
   readonly #gone = new AbortController();
-  readonly #settle: { started(command: ConnectedCommand): void; refused(error: Error): void } | undefined;
+  readonly #settle: Settle | undefined;
   /** Frames that came before the command was started. */
   #early: Frame[] | null = null;
   #target: FrameTarget | undefined;
+  /** How much input the command has taken, if that is not only of this client. */
+  #takenOf: (() => number) | undefined;
+  #writingCount = 0;
   /** Called when something has arrived, or the client has gone. */
   #onChange: () => void = () => undefined;
 
   constructor(socket: Duplex) {
     this.#socket = socket;
-    let settle: { started(command: ConnectedCommand): void; refused(error: Error): void } | undefined;
+    let settle: Settle | undefined;
     this.command = new Promise((resolve, reject) => {
       settle = { started: resolve, refused: reject };
     });
@@ -144,8 +189,9 @@ class ExecConnection {
     await this.#ended(process.record);
   }
 
-  async run(command: ConnectedCommand, { sandbox, cwd, env, signal, onOutput }: InUse): Promise<void> {
-    const { argv, timeoutMs, pty, takesInput, keepsOutput } = command;
+  async run(command: ConnectedCommand, { inUse, connected }: CommandUse): Promise<void> {
+    const { id, argv, timeoutMs, pty, takesInput, keepsOutput } = command;
+    const { sandbox, cwd, env, signal, onOutput } = inUse;
     const options = {
       cwd: posix.resolve(cwd, command.cwd ?? ""),
       env: { ...env, ...command.env },
@@ -162,28 +208,78 @@ class ExecConnection {
       });
       return await this.#ended(result);
     }
-    const process = await sandbox.spawn(argv, {
+    const process = await connected.start(id, argv, {
       ...options,
       pty: pty ?? undefined,
       stdin: takesInput ? "pipe" : "closed",
     });
+    try {
+      await this.#follow(process, { inUse, hasTerminal: pty !== null });
+    } finally {
+      connected.forget(id);
+    }
+  }
+
+  /** Goes on with a command whose client was connected with another owner. */
+  async goOn({ id, stdout, stderr }: ResumedConnection, { inUse, connected }: CommandUse): Promise<void> {
+    const { process, lost, inputBytes, options } = connected.claim(id);
+    const end = () => void process.kill().catch(() => undefined);
+    inUse.signal.addEventListener("abort", end, { once: true });
+    if (inUse.signal.aborted) end();
+    try {
+      await this.#send(FRAME.begun, JSON.stringify({ id, stdout, stderr, input: inputBytes }));
+      const hasTerminal = options.pty !== undefined;
+      const missing = Math.max(0, lost.stdout - stdout) + Math.max(0, lost.stderr - stderr);
+      if (missing > 0) await this.#send(hasTerminal ? FRAME.stdout : FRAME.stderr, lostText(missing));
+      const known = { stdout: stdout - lost.stdout, stderr: stderr - lost.stderr };
+      await this.#follow(process, { inUse, hasTerminal, known });
+    } finally {
+      inUse.signal.removeEventListener("abort", end);
+      connected.forget(id);
+    }
+  }
+
+  /** Resolves when the client has been told everything. `known` is what it has of the output already. */
+  async #follow(
+    process: SandboxProcess,
+    { inUse, hasTerminal, known = { stdout: 0, stderr: 0 } }: FollowOptions,
+  ): Promise<void> {
+    const { sandbox, onOutput } = inUse;
     this.#passFramesTo(framesTo(process));
     const [ended] = await Promise.all([
       process.exit,
-      this.#pass(process.stdout, FRAME.stdout, (chunk) => onOutput?.(pty === null ? "stdout" : "pty", chunk)),
-      process.stderr && this.#pass(process.stderr, FRAME.stderr, (chunk) => onOutput?.("stderr", chunk)),
+      this.#pass(process.stdout, {
+        ...{ type: FRAME.stdout, known: known.stdout },
+        note: (chunk) => onOutput?.(hasTerminal ? "pty" : "stdout", chunk),
+      }),
+      process.stderr &&
+        this.#pass(process.stderr, {
+          ...{ type: FRAME.stderr, known: known.stderr },
+          note: (chunk) => onOutput?.("stderr", chunk),
+        }),
     ]);
     await this.#ended({ ...ended, image: sandbox.image });
   }
 
-  async attach(process: ServedProcess): Promise<void> {
-    const { output } = process;
+  /** `after` is for a client that was connected with another owner. */
+  async attach(process: ServedProcess, { after }: { after?: number } = {}): Promise<void> {
+    const { id, output, inputBytes } = process;
+    const from = after ?? Math.max(0, output.end - SHOWN_AGAIN_BYTES);
+    const input = process.isRunning ? inputBytes : null;
+    await this.#send(FRAME.begun, JSON.stringify({ id, stdout: from, stderr: 0, input }));
+    this.#takenOf = () => process.inputBytes;
+    const noteOthers = () => void (this.#writingCount === 0 && this.#noteTaken(0));
+    process.inputListeners.add(noteOthers);
     this.#passFramesTo(framesToShared(process));
     try {
-      for await (const { data } of output.follow(Math.max(0, output.end - SHOWN_AGAIN_BYTES), this.gone))
+      for await (const { data, lost } of output.follow(from, this.gone)) {
+        if (lost > 0) await this.#send(FRAME.stdout, lostText(lost));
         await this.#send(FRAME.stdout, data);
+      }
     } catch (error) {
       if (!this.gone.aborted) throw error;
+    } finally {
+      process.inputListeners.delete(noteOthers);
     }
     await this.#ended(process.record);
   }
@@ -220,17 +316,26 @@ class ExecConnection {
     const { type, payload } = frame;
     if (this.#early === null) {
       this.#early = [];
-      const command = type === FRAME.start ? readOrNull(commandShape, parseJson(payload.toString())) : null;
+      const shape = type === FRAME.start ? commandShape : type === FRAME.resume ? resumeShape : null;
+      const command =
+        shape && readOrNull<ConnectedCommand | ResumedConnection>(shape, parseJson(payload.toString()));
       if (command !== null) this.#settle?.started(command);
       else this.#settle?.refused(noCommand());
       return;
     }
     const target = this.#target;
     if (target === undefined) return void this.#early.push({ type, payload: Buffer.from(payload) });
-    if (type === FRAME.input) void target.write(payload).finally(() => this.#noteTaken(payload.length));
+    if (type === FRAME.input) void this.#write(target, payload);
     else if (type === FRAME.inputEnd) target.endInput();
     else if (type === FRAME.signal) void target.signal(payload.toString());
     else if (type === FRAME.resize) resize(target, payload);
+  }
+
+  async #write(target: FrameTarget, payload: Buffer): Promise<void> {
+    this.#writingCount++;
+    await target.write(payload);
+    this.#writingCount--;
+    this.#noteTaken(payload.length);
   }
 
   #passFramesTo(target: FrameTarget): void {
@@ -239,25 +344,36 @@ class ExecConnection {
   }
 
   #noteTaken(bytes: number): void {
-    const count = Buffer.alloc(4);
+    const all = this.#takenOf?.();
+    const count = Buffer.alloc(all === undefined ? 4 : 12);
     count.writeUInt32BE(bytes);
+    if (all !== undefined) count.writeBigUInt64BE(BigInt(all), 4);
     if (this.#socket.writable) this.#socket.write(encodeFrame(FRAME.taken, count));
   }
 
   /** The command waits while the client does not read. */
-  async #pass(output: Readable, type: number, note: (chunk: Buffer) => void): Promise<void> {
+  async #pass(
+    output: Readable,
+    { type, known, note }: { type: number; known: number; note: (chunk: Buffer) => void },
+  ): Promise<void> {
+    let skipped = Math.max(0, known);
     for await (const chunk of output as AsyncIterable<Buffer>) {
       note(chunk);
-      await this.#send(type, chunk);
+      const rest = chunk.subarray(skipped);
+      skipped -= Math.min(skipped, chunk.length);
+      if (rest.length > 0) await this.#send(type, rest);
     }
   }
 
+  /** Resolves when the system has it for the client, which then gets it even if this process is killed. */
   async #ended(end: object): Promise<void> {
-    await this.#send(FRAME.ended, JSON.stringify(end));
+    if (!this.#socket.writable) return;
+    await new Promise<void>((resolve) =>
+      this.#socket.write(encodeFrame(FRAME.ended, JSON.stringify(end)), () => resolve()),
+    );
   }
 
   /** Resolves when there is room for more, or nobody who would read it. */
-
   async #send(type: number, payload: Uint8Array | string): Promise<void> {
     if (!this.#socket.writable || this.#socket.write(encodeFrame(type, payload))) return;
     await new Promise<void>((resolve) => {
@@ -284,6 +400,10 @@ function resize(target: FrameTarget, payload: Buffer): void {
   } catch {
     // It is a size that no terminal has, or the command has no terminal.
   }
+}
+
+function lostText(bytes: number): string {
+  return `brig: ${bytes} bytes of the output are lost, because they were not read in time\n`;
 }
 
 function noCommand(): BrigError {

@@ -2,15 +2,15 @@ import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { BrigError, isBrigError } from "../../../errors.js";
+import { BrigError } from "../../../errors.js";
 import { systemReason } from "../../../lib/errno.js";
 import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
 import { type Owner, ownerState, readHostProcesses } from "../../../lib/owner.js";
-import { withinLivedTime } from "../../../lib/time/lived-time.js";
 import type { Receipt, ResumedCommand, Sandbox, SandboxAbout } from "../../../sandbox/index.js";
-import { canBeResumed, disposeFirst, forgetLasting, spawnLasting } from "../../../sandbox/index.js";
+import { disposeFirst } from "../../../sandbox/index.js";
+import { takeOver } from "../../serve/kept/take-over.js";
 import { type OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
-import type { NotedCommands } from "../../serve/processes/process-table.js";
+import { notedIn } from "../../serve/processes/process-table.js";
 import { Capacity } from "../../serve/sandboxes/capacity.js";
 import { SandboxSet } from "../../serve/sandboxes/sandbox-set.js";
 import type { OpenedPlace, ServedSandbox } from "../../serve/sandboxes/served-sandbox.js";
@@ -28,6 +28,7 @@ import {
 import { keptDirectory, readRequest, removeKept, writeRequest } from "../home/up-request.js";
 import { encodeFrame, FRAME } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
+import { ConnectedCommands } from "./connected-commands.js";
 import { endedError } from "./ended-error.js";
 import { FIRST_WORDS, SECOND_WORDS } from "./name-words.js";
 import { SharedShell } from "./shared-shell.js";
@@ -69,10 +70,8 @@ export interface HeldSandbox {
   /** The latest output of all its commands. */
   log: OutputLog;
   shell: SharedShell;
+  connected: ConnectedCommands;
 }
-
-/** After so long the container has most likely ended with its lease, and those who call wait for the others. */
-const TAKE_OVER_MS = 60_000;
 
 interface LastingSetOptions {
   brigHome: string;
@@ -89,6 +88,8 @@ export class LastingSet {
   readonly #held = new Map<string, HeldSandbox>();
   /** The names of those that are being opened. */
   readonly #reserved = new Set<string>();
+  /** The names of those of a killed owner that are not taken over yet, and what ends when they are. */
+  readonly #left = new Map<string, Latch>();
   /** Why a sandbox is being closed, if somebody asked for that. */
   readonly #reasons = new Map<string, EndReason>();
   readonly #receipts = new Map<string, Receipt>();
@@ -108,10 +109,13 @@ export class LastingSet {
 
   /** How many run, or are about to. */
   get heldCount(): number {
-    return this.#held.size + this.#reserved.size;
+    return this.#held.size + this.#reserved.size + this.#left.size;
   }
 
-  /** Goes on with the sandboxes of owners that were killed. Of those with which that cannot be it notes that they have ended, too. */
+  /**
+   * Goes on with the sandboxes of owners that were killed. Of those with which that cannot be it notes that they have ended, too. If the engine fails, it
+   * is asked again later.
+   */
   async takeOver(resume: ResumeLasting, signal: AbortSignal): Promise<void> {
     const { brigHome } = this.#options;
     const processes = await readHostProcesses(hostname());
@@ -119,15 +123,21 @@ export class LastingSet {
     await Promise.all(
       left.map(async (record) => {
         if ((await ownerState(record.owner, processes)) !== "gone") return;
-        try {
-          await this.#takeOver(record, { resume, signal });
-        } catch (error) {
-          this.#options.onWarning(error);
-          // An engine that does not answer may have it all the same: the next owner tries again.
-          if (isBrigError(error) && error.code.startsWith("engine.")) return;
-          writeLasting(brigHome, { ...record, state: "stopped", reason: "owner-killed" });
-          removeKept(brigHome, record.name);
-        }
+        const { name } = record;
+        this.#left.set(name, new Latch());
+        await takeOver({
+          take: async () => {
+            if (this.#left.has(name)) await this.#takeOver(record, { resume, signal });
+            this.#noLongerLeft(name);
+          },
+          giveUp: () => {
+            if (!this.#noLongerLeft(name)) return;
+            writeLasting(brigHome, { ...record, state: "stopped", reason: "owner-killed" });
+            removeKept(brigHome, name);
+          },
+          signal,
+          onWarning: this.#options.onWarning,
+        });
       }),
     );
   }
@@ -142,20 +152,18 @@ export class LastingSet {
     const request = readRequest(directory);
     if (request === null) throw endedError({ name, reason: "owner-killed" });
     const tell = (text: string) => onWarning(new Error(`${name}: ${text}`));
-    const resuming = resume(request, { directory, signal, tell });
-    const { commands, ...opened } = await withinLivedTime(resuming, TAKE_OVER_MS, notInTime(name)).catch(
-      (error) => {
-        // One that comes too late belongs to nobody.
-        resuming.then(({ sandbox }) => sandbox.close()).catch(() => undefined);
-        throw error;
-      },
-    );
+    const { commands, ...opened } = await resume(request, { directory, signal, tell });
+    if (this.#isClosed || !this.#left.has(name)) {
+      // It was removed meanwhile, or is to be.
+      await opened.sandbox.close();
+      throw endedError({ name, reason: "owner-stopped" });
+    }
     const livedMs = Date.now() - Date.parse(record.about.createdAt);
     const maxLifeMs = Math.max(1, opened.maxLifeMs - Math.max(0, livedMs));
     const own: LastingRecord = { ...record, owner, about: { ...opened.about } };
     writeLasting(brigHome, own);
-    const { served, shell } = this.#hold(own, { ...opened, maxLifeMs });
-    served.processes.resume(commands);
+    const { served, shell, connected } = this.#hold(own, { ...opened, maxLifeMs });
+    served.processes.resume(connected.resume(commands, () => served.hold()));
     shell.resume(served.processes);
   }
 
@@ -188,12 +196,22 @@ export class LastingSet {
     }
   }
 
-  /** One that runs. Errors: `sandbox.unknown`; `sandbox.gone` for one that has ended, with the reason. */
+  #noLongerLeft(name: string): boolean {
+    this.#left.get(name)?.open();
+    return this.#left.delete(name);
+  }
+
+  /** Resolves when one that a killed owner has left is taken over, or known to have ended. */
+  async taken(wanted: string): Promise<void> {
+    await this.#left.get(this.find(wanted).name)?.opened;
+  }
+
+  /** One that runs. Errors: `sandbox.unknown`; `engine.failed` if it is not taken over yet; `sandbox.gone` for one that has ended, with the reason. */
   get(wanted: string): HeldSandbox {
     const record = this.find(wanted);
     const held = this.#held.get(record.name);
     if (held !== undefined) return held;
-    throw endedError(record);
+    throw this.#left.has(record.name) ? notTakenOver(record.name) : endedError(record);
   }
 
   /** One that runs or has ended. Errors: `sandbox.unknown`; `usage.invalid` if several could be meant. */
@@ -205,6 +223,7 @@ export class LastingSet {
   async stop(wanted: string): Promise<Receipt | null> {
     const record = this.find(wanted);
     const held = this.#held.get(record.name);
+    if (this.#left.has(record.name)) throw notTakenOver(record.name);
     if (held === undefined) return null;
     this.#reasons.set(record.name, "stopped");
     await this.sandboxes.remove(LOCAL_CLIENT, held.served.id);
@@ -222,6 +241,7 @@ export class LastingSet {
       return null;
     });
     this.#held.delete(name);
+    this.#noLongerLeft(name);
     removeLasting(this.#options.brigHome, name);
     removeKept(this.#options.brigHome, name);
     return receipt;
@@ -272,12 +292,14 @@ export class LastingSet {
   #hold(record: LastingRecord, opened: OpenedLasting): HeldSandbox {
     const { sandbox, idleMs, maxLifeMs } = opened;
     const log = new OutputLog();
+    const noted = notedIn(sandbox);
     const served = this.sandboxes.add({
       ...{ id: sandbox.id, client: LOCAL_CLIENT, env: {}, idleMs, maxLifeMs },
-      opened: { ...this.#placeOf(record, opened), onOutput: (stream, data) => log.add(stream, data) },
+      opened: { ...this.#placeOf(record, opened), noted, onOutput: (stream, data) => log.add(stream, data) },
       seat: { [Symbol.dispose]: () => undefined },
     });
-    const held = { record, served, log, shell: new SharedShell() };
+    const connected = new ConnectedCommands(sandbox, noted);
+    const held = { record, served, log, shell: new SharedShell(), connected };
     this.#held.set(record.name, held);
     return held;
   }
@@ -292,7 +314,7 @@ export class LastingSet {
     return {
       ...{ sandbox, image: about.image, mode: about.mode, network: about.network },
       ...{ task: null, instruction: null },
-      ...{ workingDirectory, grade: null, noted: notedIn(sandbox) },
+      ...{ workingDirectory, grade: null },
       onEnding(listener) {
         const onEnding = async () => {
           endsByItself ||= !isClosing;
@@ -353,18 +375,21 @@ export class LastingSet {
   }
 }
 
-/** Undefined where the sandbox ends with its owner. */
-function notedIn(sandbox: Sandbox): NotedCommands | undefined {
-  if (!canBeResumed(sandbox)) return undefined;
-  return {
-    spawn: (command) => spawnLasting(sandbox, command),
-    forget: (name) => void forgetLasting(sandbox, name),
-  };
+class Latch {
+  readonly opened: Promise<void>;
+  open: () => void = () => undefined;
+
+  constructor() {
+    this.opened = new Promise((resolve) => {
+      this.open = resolve;
+    });
+  }
 }
 
-function notInTime(name: string): BrigError {
-  return new BrigError(`the engine did not answer in time to go on with the sandbox ${name}`, {
+function notTakenOver(name: string): BrigError {
+  return new BrigError(`the engine did not answer yet to go on with the sandbox ${name}`, {
     code: "engine.failed",
+    hint: "it is asked again; to forget the sandbox: brig rm --force",
   });
 }
 

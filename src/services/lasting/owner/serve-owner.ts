@@ -199,7 +199,10 @@ class Connections {
     this.#use.until(socket);
     socket.once("close", () => this.#open.delete(socket));
     const serve = verb === "exec" ? serveExec : serveAttach;
-    void serve(socket, head, () => this.#lasting.get(decoded(wanted)));
+    void serve(socket, head, {
+      find: () => this.#lasting.get(decoded(wanted)),
+      taken: async () => await this.#lasting.taken(decoded(wanted)),
+    });
     return true;
   }
 

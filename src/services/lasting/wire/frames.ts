@@ -11,22 +11,27 @@ export const FRAME = {
   resize: 3,
   /** The name of a signal, such as SIGINT. */
   signal: 4,
-  /** Nothing: the client lets go of the terminal, and the command goes on. */
-  letGo: 5,
+  /** JSON, in place of the command: which one the client had a connection for, whose owner was killed. */
+  resume: 5,
   stdout: 17,
   stderr: 18,
   /** JSON: how the command has ended. The last frame. */
   ended: 19,
   /** JSON: why there is no command, or none any more. The last frame. */
   error: 20,
-  /** Four bytes: how many bytes of input the command has taken since the last such frame. */
+  /**
+   * Four bytes: how many bytes of input the command has taken since the last such frame. Of a command that others give input to as well, eight
+   * more: how many that are in all.
+   */
   taken: 21,
+  /** JSON: where a command is that was there before the connection. */
+  begun: 22,
 } as const;
 
 /** How much input may be on its way that the command has not taken. More would fill the owner's memory. */
 export const INPUT_WINDOW_BYTES = 1024 * 1024;
 
-const HEAD_BYTES = 5;
+export const HEAD_BYTES = 5;
 /** Of what the owner takes. The largest frame is the first one, with the variables of the command. */
 const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024;
 /** Of what a client takes: the whole output of a command, in which each byte may be written as six. */

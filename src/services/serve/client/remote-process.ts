@@ -17,8 +17,11 @@ interface RemotePlace {
 
 /** How long one request waits for output. After that, the next one is sent at once. */
 const POLL_MS = 30_000;
-/** How long to wait before the output is asked for again, while the service is not reached or has no room for the answer. */
-const RETRY_AFTER_MS = [100, 200, 400, 800, 1600, 3200];
+/**
+ * How long to wait before the output is asked for again, while the service is not reached or has no room for the answer. Half a minute in all, so that it
+ * may be started again meanwhile.
+ */
+const RETRY_AFTER_MS = [100, 200, 400, 800, 1600, ...Array<number>(8).fill(3200)];
 /** The most input in one request. */
 const INPUT_BYTES = 8 * 1024 * 1024;
 const STREAM_BUFFER_BYTES = 256 * 1024;

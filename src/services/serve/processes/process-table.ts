@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { BrigError, isBrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import type { ResumedCommand, Sandbox, SandboxProcess, SpawnOptions } from "../../../sandbox/index.js";
+import { forgetLasting, lastingDirectoryOf, spawnLasting } from "../../../sandbox/index.js";
 import { busy, type Refusal } from "../http/refusal.js";
 import type { ProcessRequest } from "../wire/process-schemas.js";
 import { OutputBudget } from "./output-budget.js";
@@ -33,6 +34,15 @@ export interface NotedCommands {
     about: unknown;
   }): Promise<SandboxProcess>;
   forget(name: string): void;
+}
+
+/** Undefined where they end with their owner. */
+export function notedIn(sandbox: Sandbox): NotedCommands | undefined {
+  if (lastingDirectoryOf(sandbox) === null) return undefined;
+  return {
+    spawn: (command) => spawnLasting(sandbox, command),
+    forget: (name) => void forgetLasting(sandbox, name),
+  };
 }
 
 const MAX_RUNNING = 512;
@@ -80,11 +90,15 @@ export class ProcessTable {
 
   /** Goes on with the processes of an owner that is gone. */
   resume(commands: readonly ResumedCommand[]): void {
-    for (const { name: id, argv, options, process, lostBytes, about } of commands) {
+    for (const { name: id, argv, options, process, lost, inputBytes, about } of commands) {
       this.#argumentBytes += bytesOf(argv);
       const held = this.#options.hold();
       const { purpose } = about as ProcessAbout;
-      this.#add(process, { id, argv, hasTerminal: options.pty !== undefined, held, lostBytes, purpose });
+      this.#add(process, {
+        ...{ id, argv, hasTerminal: options.pty !== undefined, held, purpose },
+        lostBytes: lost.stdout + lost.stderr,
+        inputBytes: inputBytes ?? 0,
+      });
     }
   }
 
@@ -137,7 +151,8 @@ export class ProcessTable {
       const about: ProcessAbout = { purpose };
       const spawned = await (noted?.spawn({ name: id, argv, options, about }) ??
         sandbox.spawn(argv, options));
-      return this.#add(spawned, { id, argv, hasTerminal: pty !== undefined, held, lostBytes: 0, purpose });
+      const hasTerminal = pty !== undefined;
+      return this.#add(spawned, { id, argv, hasTerminal, held, lostBytes: 0, inputBytes: 0, purpose });
     } catch (error) {
       held[Symbol.dispose]();
       throw error;
@@ -186,6 +201,7 @@ interface AddedProcess extends ProcessAbout {
   hasTerminal: boolean;
   held: Disposable;
   lostBytes: number;
+  inputBytes: number;
 }
 
 function noRoom(message: string): Refusal {

@@ -16,6 +16,8 @@ export interface ServedProcessOptions {
   purpose: string | null;
   /** Takes all of its output. */
   output: OutputLog;
+  /** How much input an earlier owner has given it. */
+  inputBytes: number;
   /** Called with its output, too. Default: nobody is. */
   onOutput?: ((stream: OutputStreamName, data: Uint8Array) => void) | undefined;
 }
@@ -44,7 +46,10 @@ export class ServedProcess {
   readonly #process: SandboxProcess;
   readonly #hasTerminal: boolean;
   readonly #onOutput: ServedProcessOptions["onOutput"];
+  /** Called when it has taken input. */
+  readonly inputListeners = new Set<() => void>();
   readonly #input = new Gate();
+  #inputBytes: number;
   /** Called when it has ended while input is handed over to it. */
   #giveUpInput: () => void = () => undefined;
   #end: CommandEnding | null = null;
@@ -58,6 +63,7 @@ export class ServedProcess {
     this.#process = process;
     this.#hasTerminal = hasTerminal;
     this.#onOutput = onOutput;
+    this.#inputBytes = options.inputBytes;
     // Input that it does not take any more is no failure of the service.
     process.stdin?.on("error", () => undefined);
     this.ended = this.#run();
@@ -82,6 +88,11 @@ export class ServedProcess {
   /** Null while it runs. */
   get ending(): CommandEnding | null {
     return this.#end;
+  }
+
+  /** How much input it has taken from all callers. */
+  get inputBytes(): number {
+    return this.#inputBytes;
   }
 
   /** It was started without input, or that was closed. Otherwise only its end is a reason to refuse any. */
@@ -159,6 +170,8 @@ export class ServedProcess {
         this.#giveUpInput = resolve;
         this.#process.stdin?.write(piece, () => resolve());
       });
+      this.#inputBytes += piece.length;
+      for (const listener of this.inputListeners) listener();
     }
   }
 

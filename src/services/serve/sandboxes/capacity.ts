@@ -59,8 +59,18 @@ export class Capacity {
     { waitMs, signal }: { waitMs: number; signal: AbortSignal },
   ): Promise<Disposable> {
     signal.throwIfAborted();
-    if (this.#hasRoom(client)) this.#enter(client);
-    else await this.#wait(client, { waitMs, signal });
+    if (this.#hasRoom(client)) return this.hold(client);
+    await this.#wait(client, { waitMs, signal });
+    return this.#seat(client);
+  }
+
+  /** Takes a place, even if there is none, for what is there already. */
+  hold(client: string): Disposable {
+    this.#enter(client);
+    return this.#seat(client);
+  }
+
+  #seat(client: string): Disposable {
     let isTaken = true;
     return {
       [Symbol.dispose]: () => {

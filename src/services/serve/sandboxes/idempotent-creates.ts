@@ -14,6 +14,12 @@ export interface KeyedCreate {
   signal: AbortSignal;
 }
 
+/** A key, and what the body was that came with it. */
+export interface KnownKey {
+  key: string;
+  bodyHash: string;
+}
+
 interface KnownCreate {
   bodyHash: string;
   /** What the requests wait for that have the key. */
@@ -51,7 +57,7 @@ export class IdempotentCreates {
    */
   async run(
     { client, key, body, signal }: KeyedCreate,
-    create: (signal: AbortSignal) => Promise<RemoteSandboxRecord>,
+    create: (signal: AbortSignal, key: KnownKey) => Promise<RemoteSandboxRecord>,
   ): Promise<RemoteSandboxRecord> {
     const place = placeOf(client, key);
     const bodyHash = hashOf(body);
@@ -60,7 +66,7 @@ export class IdempotentCreates {
       this.#forgetEnded();
       const known = this.#known.get(place);
       if (known === undefined) {
-        const begun = this.#begin(place, bodyHash, create);
+        const begun = this.#begin(place, bodyHash, (until) => create(until, { key, bodyHash }));
         return await waitFor(begun, signal);
       }
       // It is being undone, and its key is free after that.
@@ -72,6 +78,13 @@ export class IdempotentCreates {
         return this.#find(client, record.id) ?? record;
       }
     }
+  }
+
+  /** Knows the key of a sandbox that an earlier service has created. */
+  restore(client: string, { key, bodyHash }: KnownKey, record: RemoteSandboxRecord): void {
+    const created = Promise.resolve(record);
+    const known = { bodyHash, created, waitingCount: 0, abandoned: new AbortController(), id: record.id };
+    this.#known.set(placeOf(client, key), known);
   }
 
   #begin(

@@ -1,3 +1,4 @@
+import { dirname, join } from "node:path";
 import type { RecordedPlace, TaskImages } from "../../../batch/index.js";
 import { imageUser } from "../../../batch/index.js";
 import { invalidUsage } from "../../../errors.js";
@@ -7,21 +8,31 @@ import type {
   ImageSummary,
   LoadedPolicy,
   Policy,
+  ResumedCommand,
   Sandbox,
   SandboxLimits,
   SandboxMode,
   SandboxPool,
+  SandboxSettings,
   SentHeaders,
 } from "../../../sandbox/index.js";
 import {
   disposeFirst,
+  forkLasting,
+  lastingDirectoryOf,
+  letGoOfLasting,
   missingImage,
+  parseNetwork,
   resolveSettings,
+  resumeLasting,
   sendingHeaders,
   settingsOf,
   startFromSnapshot,
   startSandbox,
 } from "../../../sandbox/index.js";
+import { KEPT_LEASE_SECONDS, type KeptHome } from "../kept/kept-home.js";
+import { type KeptRecord, newKeptDirectory, type Opening, removeKept } from "../kept/kept-records.js";
+import { notedIn } from "../processes/process-table.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
 import { EmptyDirectory } from "../workspaces/empty-directory.js";
 import { watchedEgress } from "./egress-counts.js";
@@ -46,6 +57,8 @@ export interface FreePlaces {
   images: TaskImages | null;
   /** Sandboxes that are as a client gets them that says nothing; null for none. */
   pool: SandboxPool | null;
+  /** Where the next service finds the sandboxes of this one. Default: they end with it. */
+  kept?: KeptHome | null | undefined;
 }
 
 /** What a sandbox is opened with: what any client may ask for, and what only other protocols of the service do. */
@@ -80,41 +93,101 @@ export async function openFree(
     !hasWorkspace(request);
   if (isUsual && pool !== null) {
     const { sandbox, image } = await takeWarm(pool, imageName, { engine, signal });
-    return await placeIn(sandbox, { request, image, imageName, mode, signal });
+    const opening = openingOf(request, { places, workspace: null });
+    return await newPlaceIn(sandbox, { opening, workingDirectory: startDirectory(request, image), signal });
   }
   const image = await imageOf(imageName, { places, signal });
-  const workspace = hasWorkspace(request) ? await EmptyDirectory.make(directory) : null;
+  const workingDirectory = startDirectory(request, image);
+  const workspace = hasWorkspace(request) ? await emptyDirectory(directory, places) : null;
   await using _held = workspace?.hold();
-  const settings = await resolveSettings({
-    mode,
-    network: network === "none" ? closedNetwork(mode, places) : network,
-    image: imageName,
-    runtime: places.runtime,
-    limits: { ...places.limits, ...request.limits },
-    env: places.env,
-    workspace: workspace?.path ?? null,
-    workspaceKind: workspace === null ? "none" : "overlay",
-    environment: places.environment,
+  const opening = openingOf(request, {
+    places,
+    workspace: workspace && { directory: workspace.path, path: workingDirectory },
   });
+  const settings = await settingsFrom(opening, places);
   const place = { engine, brigHome: places.environment.brigHome };
-  const policy = await policyOf(settings.policy, { user: request.user, image, place });
-  const workspacePath = workspace === null ? undefined : startDirectory(request, image);
-  const planned = { ...settings, policy, workspacePath };
+  const { policy } = settings.policy;
+  opening.user = request.user === undefined ? null : await userOf(request.user, { policy, image, place });
+  const planned = withUser(settings, opening);
   const { sentHeaders } = request;
   const complete =
     sentHeaders === undefined
       ? planned
       : await sendingHeaders(planned, { sent: sentHeaders, caFiles: places.caFiles ?? [] });
-  const start = { engine, signal };
-  const sandbox =
-    request.snapshot === undefined
-      ? await startSandbox(complete, start)
-      : await startFromSnapshot(async () => complete, {
-          id: request.snapshot,
-          brigHome: places.environment.brigHome,
-          start,
-        });
-  return await placeIn(sandbox, { request, image, imageName, mode, workspace, signal });
+  // What programs are sent with is kept nowhere, so that nobody else can go on with such a sandbox.
+  const kept = sentHeaders === undefined && places.kept?.keeps === true ? places.kept : null;
+  const lasting = kept === null ? undefined : newKeptDirectory(kept.directory);
+  const start = { engine, signal, lasting };
+  try {
+    const sandbox =
+      request.snapshot === undefined
+        ? await startSandbox(complete, start)
+        : await startFromSnapshot(async () => complete, {
+            id: request.snapshot,
+            brigHome: places.environment.brigHome,
+            start,
+          });
+    return await newPlaceIn(sandbox, { opening, workingDirectory, workspace, signal });
+  } catch (error) {
+    if (lasting !== undefined) removeKept(lasting);
+    throw error;
+  }
+}
+
+/** Goes on with a sandbox that an earlier service has opened. Errors: those of `resumeLasting`. */
+export async function resumeFree(
+  directory: string,
+  { opening, sandbox: { network, workingDirectory } }: KeptRecord,
+  { places, signal }: { places: FreePlaces; signal: AbortSignal },
+): Promise<{ opened: OpenedPlace; commands: ResumedCommand[] }> {
+  const { workspace: given } = opening;
+  const workspace = given === null ? null : await EmptyDirectory.lasting(given.directory);
+  const parsed = parseNetwork(network);
+  const hosts = parsed.kind === "parsed" && parsed.network.kind === "allowlist" ? parsed.network.hosts : [];
+  const { sandbox, commands } = await resumeLasting(directory, {
+    settings: withUser(await settingsFrom(opening, places), opening),
+    options: { engine: places.engine, signal, lasting: directory },
+    hosts,
+  });
+  const opened = placeIn(sandbox, { opening, workingDirectory, workspace });
+  return { opened: { ...opened, network }, commands };
+}
+
+function openingOf(
+  request: RemoteSandboxOptions,
+  { places, workspace }: { places: FreePlaces; workspace: Opening["workspace"] },
+): Opening {
+  const { image = places.image, mode = places.mode, network = "none", limits } = request;
+  return {
+    ...{ image, mode, workspace, user: null },
+    network: network === "none" ? closedNetwork(mode, places) : network,
+    runtime: places.runtime ?? null,
+    limits: { ...places.limits, ...limits },
+    env: { ...places.env },
+  };
+}
+
+async function settingsFrom(opening: Opening, { environment, kept }: FreePlaces): Promise<SandboxSettings> {
+  const { image, mode, network, runtime, limits, env, workspace } = opening;
+  const settings = await resolveSettings({
+    ...{ image, mode, network, limits, env, environment },
+    runtime: runtime ?? undefined,
+    workspace: workspace?.directory ?? null,
+    workspaceKind: workspace === null ? "none" : "overlay",
+    leaseSeconds: kept?.keeps === true ? KEPT_LEASE_SECONDS : undefined,
+  });
+  return { ...settings, workspacePath: workspace?.path };
+}
+
+function withUser(settings: SandboxSettings, { user }: Opening): SandboxSettings {
+  if (user === null) return settings;
+  const loaded: LoadedPolicy = settings.policy;
+  return { ...settings, policy: { ...loaded, policy: { ...loaded.policy, ...user } } };
+}
+
+async function emptyDirectory(directory: string, { kept }: FreePlaces): Promise<EmptyDirectory> {
+  if (kept?.keeps !== true) return await EmptyDirectory.make(directory);
+  return await EmptyDirectory.lasting(join(kept.directory, "workspace"));
 }
 
 /**
@@ -138,36 +211,45 @@ async function takeWarm(
 }
 
 interface PlaceOptions {
-  request: RemoteSandboxOptions;
-  image: ImageSummary | null;
-  imageName: string;
-  mode: SandboxMode;
+  opening: Opening;
+  workingDirectory: string;
   /** What is below its workspace. Default: it has none. */
   workspace?: EmptyDirectory | null;
-  signal: AbortSignal;
 }
 
-async function placeIn(sandbox: Sandbox, options: PlaceOptions): Promise<OpenedPlace> {
-  const { request, image, imageName, mode, workspace, signal } = options;
+async function newPlaceIn(
+  sandbox: Sandbox,
+  { signal, ...options }: PlaceOptions & { signal: AbortSignal },
+): Promise<OpenedPlace> {
+  const directory = lastingDirectoryOf(sandbox);
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
     if (settingsOf(sandbox).policy.policy.rootfs === "rw")
-      await sandbox.files.mkdir(startDirectory(request, image), { recursive: true, signal });
+      await sandbox.files.mkdir(options.workingDirectory, { recursive: true, signal });
   } catch (error) {
     await sandbox[Symbol.asyncDispose]();
+    if (directory !== null) removeKept(directory);
     throw error;
   }
+  return placeIn(sandbox, options);
+}
+
+function placeIn(sandbox: Sandbox, options: PlaceOptions): OpenedPlace {
+  const { opening, workingDirectory, workspace } = options;
+  const { image, mode } = opening;
   const held = workspace?.hold();
+  const directory = lastingDirectoryOf(sandbox);
   return {
-    sandbox,
-    egress: watchedEgress(sandbox),
-    image: imageName,
-    mode,
+    ...{ sandbox, image, mode, workingDirectory, egress: watchedEgress(sandbox) },
     network: shownNetwork(settingsOf(sandbox).policy.policy.network),
-    task: null,
-    instruction: null,
-    workingDirectory: startDirectory(request, image),
-    grade: null,
+    ...{ task: null, instruction: null, grade: null, noted: notedIn(sandbox) },
+    ...(directory !== null && {
+      kept: {
+        ...{ directory, opening },
+        canBeResumed: () => lastingDirectoryOf(sandbox) !== null,
+        letGo: async () => await letGoOfLasting(sandbox),
+      },
+    }),
     onEnding(listener) {
       // Only once the sandbox knows that it is being closed, so that the listener may ask for that too.
       disposeFirst(sandbox, { [Symbol.asyncDispose]: async () => queueMicrotask(listener) });
@@ -176,7 +258,8 @@ async function placeIn(sandbox: Sandbox, options: PlaceOptions): Promise<OpenedP
       async fork(signal: AbortSignal) {
         // This sandbox may be removed before its fork is there.
         await using _held = workspace?.hold();
-        return await placeIn(await sandbox.fork({ signal }), { ...options, signal });
+        const lasting = directory === null ? undefined : newKeptDirectory(dirname(directory));
+        return await newPlaceIn(await forkLasting(sandbox, { signal, lasting }), { ...options, signal });
       },
     }),
     async close() {
@@ -215,15 +298,6 @@ async function imageOf(
   const fetched = await engine.inspectImage(name);
   if (fetched === null) throw missingImage(name);
   return fetched;
-}
-
-async function policyOf(
-  loaded: LoadedPolicy,
-  { user, image, place }: { user: string | undefined; image: ImageSummary; place: RecordedPlace },
-): Promise<LoadedPolicy> {
-  if (user === undefined) return loaded;
-  const { policy } = loaded;
-  return { ...loaded, policy: { ...policy, ...(await userOf(user, { policy, image, place })) } };
 }
 
 async function userOf(

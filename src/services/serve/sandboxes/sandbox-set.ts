@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { BrigError } from "../../../errors.js";
+import { busy } from "../http/refusal.js";
 import type { ClientRights } from "../http/served-client.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { hasLabels } from "../wire/setting-schemas.js";
 import type { Capacity } from "./capacity.js";
+import type { KnownKey } from "./idempotent-creates.js";
 import type { SandboxRequest } from "./open-free.js";
 import { type OpenedPlace, ServedSandbox, type ServedSandboxOptions } from "./served-sandbox.js";
 
@@ -18,18 +20,26 @@ export interface SandboxSetOptions {
   onWarning: (error: unknown) => void;
 }
 
+const RETRY_SECONDS = 2;
+
 /** All sandboxes of all clients. */
 export class SandboxSet {
   readonly #options: SandboxSetOptions;
   readonly #sandboxes = new Map<string, ServedSandbox>();
+  /** Those of an earlier service that are not taken over yet, and whose they are. */
+  readonly #expected = new Map<string, string>();
   #addedCount = 0;
 
   constructor(options: SandboxSetOptions) {
     this.#options = options;
   }
 
-  /** Errors: a refusal with 429; those of `open`; the signal's reason, and then nothing is left. */
-  async create(client: string, request: SandboxRequest, signal: AbortSignal): Promise<RemoteSandboxRecord> {
+  /** Errors: a refusal with 429; `store.failed`; those of `open`; the signal's reason, and then nothing is left. */
+  async create(
+    client: string,
+    request: SandboxRequest,
+    { signal, key }: { signal: AbortSignal; key?: KnownKey | undefined },
+  ): Promise<RemoteSandboxRecord> {
     const { capacity, open, idleMs, maxLifeMs } = this.#options;
     const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal });
     try {
@@ -42,12 +52,14 @@ export class SandboxSet {
         id: newId(),
         client,
         opened,
+        key,
         env: request.env ?? {},
         labels: request.labels ?? {},
         idleMs: request.isNeverIdle === true ? maxLifeMs : Math.min(request.idleMs ?? idleMs, idleMs),
         maxLifeMs: Math.min(request.maxLifeMs ?? maxLifeMs, maxLifeMs),
         seat,
       });
+      await this.#note([sandbox]);
       return sandbox.record;
     } catch (error) {
       seat[Symbol.dispose]();
@@ -74,12 +86,30 @@ export class SandboxSet {
       await Promise.allSettled(forking);
       await Promise.all(forking);
       signal.throwIfAborted();
-      return forks.map((options) => this.add({ ...options, id: newId() }).record);
+      const added = forks.splice(0).map((options) => this.add({ ...options, id: newId() }));
+      await this.#note(added);
+      return added.map(({ record }) => record);
     } catch (error) {
       await Promise.all(forks.map(({ opened }) => opened.close().catch(this.#options.onWarning)));
       for (const seat of seats) seat[Symbol.dispose]();
       throw error;
     }
+  }
+
+  /** One that cannot be noted is not left behind. Error: `store.failed`. */
+  async #note(sandboxes: readonly ServedSandbox[]): Promise<void> {
+    try {
+      for (const sandbox of sandboxes) sandbox.note();
+    } catch (error) {
+      await Promise.all(sandboxes.map((one) => this.#remove(one).catch(this.#options.onWarning)));
+      throw error;
+    }
+  }
+
+  /** Says whose a sandbox is that is still to be added, until what this returns is disposed of. */
+  expect(client: string, id: string): Disposable {
+    this.#expected.set(id, client);
+    return { [Symbol.dispose]: () => void this.#expected.delete(id) };
   }
 
   /** Serves a sandbox that is open, until it is removed or expires. */
@@ -94,10 +124,11 @@ export class SandboxSet {
     return sandbox;
   }
 
-  /** Error: `serve.unknown`, also for the sandbox of another client. */
+  /** Errors: a refusal with 503 for one that is still to be added; `serve.unknown`, also for the sandbox of another client. */
   get(client: string, id: string): ServedSandbox {
     const sandbox = this.#sandboxes.get(id);
     if (sandbox !== undefined && sandbox.client === client) return sandbox;
+    if (this.#expected.get(id) === client) throw notYet();
     throw new BrigError("there is no such sandbox", {
       code: "serve.unknown",
       hint: "it may have been deleted, or removed because nobody used it",
@@ -154,16 +185,31 @@ export class SandboxSet {
     await this.#remove(this.get(client, id));
   }
 
-  /** Removes all of them. Those that cannot be removed end with their leases. */
-  async close(): Promise<void> {
+  /**
+   * Removes all of them, or with `keeps` only those with which no other service can go on. Those that cannot be removed end with their leases.
+   * Resolves to how many go on.
+   */
+  async close({ keeps = false }: { keeps?: boolean } = {}): Promise<number> {
     const { onWarning } = this.#options;
-    await Promise.all([...this.#sandboxes.values()].map((sandbox) => this.#remove(sandbox).catch(onWarning)));
+    const closing = [...this.#sandboxes.values()].map(async (sandbox) => {
+      if (keeps && (await sandbox.letGo())) return this.#sandboxes.delete(sandbox.id);
+      await this.#remove(sandbox).catch(onWarning);
+      return false;
+    });
+    return (await Promise.all(closing)).filter((goesOn) => goesOn).length;
   }
 
   async #remove(sandbox: ServedSandbox): Promise<void> {
     await sandbox.remove();
     this.#sandboxes.delete(sandbox.id);
   }
+}
+
+function notYet() {
+  return busy("the engine does not answer yet, so the sandbox of the earlier service is not taken over", {
+    status: 503,
+    retrySeconds: RETRY_SECONDS,
+  });
 }
 
 /** Nobody guesses one: 160 random bits. */

@@ -4,11 +4,13 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Sandbox } from "../../../sandbox/index.js";
 import { WatchSet } from "../files/watch-set.js";
+import { forgetKept, type Opening, removeKept, writeKept } from "../kept/kept-records.js";
 import type { OutputStreamName } from "../processes/output-log.js";
 import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { CommandLog } from "./command-log.js";
 import type { EgressCounts } from "./egress-counts.js";
+import type { KnownKey } from "./idempotent-creates.js";
 import { replaceNetwork } from "./replace-network.js";
 import { UsageWatch } from "./usage.js";
 
@@ -28,6 +30,10 @@ export interface ServedSandboxOptions {
   maxLifeMs: number;
   /** The longest life that its client can ask for. */
   longestLifeMs: number;
+  /** When an earlier service has created it, and when it expires. Default: it is created now. */
+  since?: { createdAt: Date; expiresAt: Date } | undefined;
+  /** The key that its create came with. Default: none. */
+  key?: KnownKey | undefined;
   /** Its place among those of the service. */
   seat: Disposable;
   /** Called when it is too old or nobody uses it, and again if it could not be removed then. */
@@ -58,7 +64,7 @@ export class ServedSandbox {
   readonly usage: UsageWatch;
   readonly watches = new WatchSet();
   readonly #options: ServedSandboxOptions;
-  readonly #createdAt = new Date();
+  readonly #createdAt: Date;
   readonly #ending = new AbortController();
   /** As `Date.now()` counts. */
   #expiresAt: number;
@@ -77,9 +83,10 @@ export class ServedSandbox {
     this.#options = options;
     this.id = options.id;
     this.client = options.client;
-    this.#expiresAt = this.#createdAt.getTime() + options.maxLifeMs;
+    this.#createdAt = options.since?.createdAt ?? new Date();
+    this.#expiresAt = options.since?.expiresAt.getTime() ?? this.#createdAt.getTime() + options.maxLifeMs;
     this.#network = options.opened.network;
-    this.#waitLife(options.maxLifeMs);
+    this.#waitLife(Math.max(0, this.#expiresAt - Date.now()));
     this.#waitIdle(options.idleMs);
     this.usage = new UsageWatch(options.opened.sandbox);
     const { sandbox, workingDirectory: cwd, onOutput, noted } = options.opened;
@@ -134,7 +141,15 @@ export class ServedSandbox {
     return this.#state === "ended" || this.#isRemoved;
   }
 
-  /** It expires so long from now, later or earlier than before, but never after its longest life. Error: `sandbox.gone`. */
+  /** Has the next service find it as it is now, if it outlives this one. Error: `store.failed`, and then it does not. */
+  note(): void {
+    const { client, env, key = null, maxLifeMs, opened } = this.#options;
+    if (opened.kept === undefined || this.#ending.signal.aborted) return;
+    const { directory, opening } = opened.kept;
+    writeKept(directory, { client, env: { ...env }, key, maxLifeMs, opening, sandbox: this.record });
+  }
+
+  /** It expires so long from now, later or earlier than before, but never after its longest life. Errors: `sandbox.gone`; `store.failed`. */
   extend(lifeMs: number): void {
     if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
     using _call = this.hold();
@@ -142,13 +157,15 @@ export class ServedSandbox {
     this.#expiresAt = Math.min(Date.now() + lifeMs, latest);
     clearTimeout(this.#lifeTimer);
     this.#waitLife(Math.max(0, this.#expiresAt - Date.now()));
+    this.note();
   }
 
-  /** Replaces the hosts that it may reach. Errors: `sandbox.gone`; `usage.invalid`; a refusal with 409 if its network cannot change. */
+  /** Replaces the hosts that it may reach. Errors: `sandbox.gone`; `store.failed`; `usage.invalid`; a refusal with 409 if its network cannot change. */
   setNetwork(network: string): void {
     if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
     using _call = this.hold();
     this.#network = replaceNetwork(this.#options.opened, network);
+    this.note();
   }
 
   /** Runs a call in it, during which it is not idle. Errors: `sandbox.gone` once it ends; those of the call. */
@@ -173,7 +190,8 @@ export class ServedSandbox {
 
   /** How copies of it are opened, for the same client. Error: `usage.invalid` without a workspace. */
   forking(): (signal: AbortSignal) => Promise<Omit<ServedSandboxOptions, "id" | "seat" | "onExpired">> {
-    const { opened, id: _id, seat: _seat, onExpired: _onExpired, ...others } = this.#options;
+    const { opened, id: _id, seat: _seat, onExpired: _onExpired, since: _since, ...copied } = this.#options;
+    const others = { ...copied, key: undefined };
     const { fork } = requireWorkspace(opened);
     return async (signal) =>
       await this.use(signal, async (inUse) => ({ ...others, opened: await fork(inUse.signal) }));
@@ -213,9 +231,13 @@ export class ServedSandbox {
     this.#ending.abort(gone("it was deleted"));
     clearTimeout(this.#lifeTimer);
     clearTimeout(this.#idleTimer);
+    const { kept } = this.#options.opened;
+    // First, so that no other service goes on with what is being removed.
+    if (kept !== undefined) forgetKept(kept.directory);
     this.#removing ??= this.#options.opened.close();
     try {
       await this.#removing;
+      if (kept !== undefined) removeKept(kept.directory);
     } catch (error) {
       this.#removing = undefined;
       this.#removeLater();
@@ -224,16 +246,31 @@ export class ServedSandbox {
     this.#options.seat[Symbol.dispose]();
   }
 
+  /** Lets the next service go on with it, where that is possible. False where it has to be removed. */
+  async letGo(): Promise<boolean> {
+    const { kept } = this.#options.opened;
+    if (kept === undefined || this.#isRemoved || this.hasEnded || !kept.canBeResumed()) return false;
+    this.#isRemoved = true;
+    clearTimeout(this.#lifeTimer);
+    clearTimeout(this.#idleTimer);
+    await kept.letGo();
+    this.#ending.abort(gone("its service has ended"));
+    return true;
+  }
+
   /** Its container has ended by itself: until it expires its client is told so, but others may have its place. */
   async #leavePlace(): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#state = "ended";
+    const { kept } = this.#options.opened;
+    if (kept !== undefined) forgetKept(kept.directory);
     try {
       await this.#options.opened.close();
     } catch {
       // The container may still be there: its place stays taken until a removal succeeds.
       return;
     }
+    if (kept !== undefined) removeKept(kept.directory);
     this.#options.seat[Symbol.dispose]();
   }
 
@@ -292,6 +329,15 @@ function gone(why: string): BrigError {
   });
 }
 
+interface KeptPlace {
+  directory: string;
+  opening: Opening;
+  /** False once that could not be noted which the next service needs. */
+  canBeResumed(): boolean;
+  /** It goes on without this process, which cannot use it any more. */
+  letGo(): Promise<void>;
+}
+
 /** What a client works in. */
 export interface OpenedPlace {
   sandbox: Sandbox;
@@ -313,6 +359,8 @@ export interface OpenedPlace {
   egress?: EgressCounts | undefined;
   /** How processes are started with which another owner can go on. Default: none can. */
   noted?: NotedCommands | undefined;
+  /** How the next service goes on with it. Default: it ends with this one. */
+  kept?: KeptPlace | undefined;
   /** Opens a sandbox like it on a copy of its workspace. Default: it has no workspace. */
   fork?: ((signal: AbortSignal) => Promise<OpenedPlace>) | undefined;
   /** Ends everything. May be called again. */

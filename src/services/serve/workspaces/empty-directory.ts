@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
@@ -19,6 +19,15 @@ export class EmptyDirectory {
     // The workspace gets its owner and its mode, and any user of an image has to be able to write to it.
     await chmod(path, 0o777);
     return new EmptyDirectory(path);
+  }
+
+  /** The one for all sandboxes that outlive their service, which is never removed. */
+  static async lasting(path: string): Promise<EmptyDirectory> {
+    const directory = new EmptyDirectory(path);
+    directory.#holderCount++;
+    await mkdir(directory.path, { recursive: true });
+    await chmod(directory.path, 0o777);
+    return directory;
   }
 
   /** Keeps it until what this returns is disposed of, which may be done twice. */

@@ -192,8 +192,9 @@ describe("a journal", () => {
     const history = recovered?.historyOf(1);
     expect(history?.totals?.outputBytes).toBe(frames * payload.length);
     const known = history?.frames.reduce((sum, frame) => sum + frame.payload.length, 0) ?? 0;
-    expect(known + (history?.lostBytes ?? 0)).toBe(frames * payload.length);
-    expect(history?.lostBytes).toBeGreaterThan(0);
+    expect(known + (history?.lost.stdout ?? 0)).toBe(frames * payload.length);
+    expect(history?.lost.stdout).toBeGreaterThan(0);
+    expect(history?.lost.stderr).toBe(0);
   });
 
   it.skipIf(whyNoSmallDisk !== null)(

@@ -8,7 +8,7 @@ function served(options: ConstructorParameters<typeof PlayedProcess>[0] = {}) {
   const played = new PlayedProcess(options);
   const process = new ServedProcess(played, {
     ...{ id: "p", argv: ["cat"], hasTerminal: options.hasTerminal ?? false, output: new OutputLog() },
-    purpose: null,
+    ...{ purpose: null, inputBytes: 0 },
   });
   return { played, process };
 }

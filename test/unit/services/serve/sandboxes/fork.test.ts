@@ -49,7 +49,7 @@ function opened(hasWorkspace: boolean): OpenedPlace {
 }
 
 it("each fork has a place and an id of its own, and the times of the sandbox", async () => {
-  const { id, idleMs } = await sandboxes.create("one", { workspaceKind: "overlay", idleMs: 1000 }, signal);
+  const { id, idleMs } = await sandboxes.create("one", { workspaceKind: "overlay", idleMs: 1000 }, { signal });
   const forks = await sandboxes.fork("one", { id, count: 3, signal });
   expect(new Set([id, ...forks.map((fork) => fork.id)]).size).toBe(4);
   expect(forks.map((fork) => fork.idleMs)).toEqual([idleMs, idleMs, idleMs]);
@@ -59,13 +59,13 @@ it("each fork has a place and an id of its own, and the times of the sandbox", a
 });
 
 it("no fork is begun for which there is no place, and the places are free again", async () => {
-  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, signal);
+  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, { signal });
   await expect(sandboxes.fork("one", { id, count: 4, signal })).rejects.toMatchObject({ status: 429 });
   expect([startCount, capacity.takenCount]).toEqual([0, 1]);
 });
 
 it("if one fails to start, the others are removed", async () => {
-  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, signal);
+  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, { signal });
   failing.add(2);
   await expect(sandboxes.fork("one", { id, count: 3, signal })).rejects.toMatchObject({
     code: "engine.failed",
@@ -74,7 +74,7 @@ it("if one fails to start, the others are removed", async () => {
 });
 
 it("those of a client that has gone meanwhile are removed", async () => {
-  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, signal);
+  const { id } = await sandboxes.create("one", { workspaceKind: "overlay" }, { signal });
   const gone = new AbortController();
   const forking = sandboxes.fork("one", { id, count: 2, signal: gone.signal });
   gone.abort(new Error("the client has gone"));
@@ -83,7 +83,7 @@ it("those of a client that has gone meanwhile are removed", async () => {
 });
 
 it("a sandbox without a workspace has no forks, and neither has that of another client", async () => {
-  const { id } = await sandboxes.create("one", {}, signal);
+  const { id } = await sandboxes.create("one", {}, { signal });
   await expect(sandboxes.fork("one", { id, count: 1, signal })).rejects.toMatchObject({
     code: "usage.invalid",
   });

@@ -42,7 +42,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-const create = async (options: RemoteSandboxOptions = {}) => await sandboxes.create("one", options, signal);
+const create = async (options: RemoteSandboxOptions = {}) => await sandboxes.create("one", options, { signal });
 const ids = (labels: string[]) => sandboxes.of("one", { labels }).map(({ id }) => id);
 
 describe("labels", () => {

@@ -1,0 +1,73 @@
+import { endLasting } from "../../../sandbox/index.js";
+import type { Capacity } from "../sandboxes/capacity.js";
+import type { IdempotentCreates } from "../sandboxes/idempotent-creates.js";
+import { type FreePlaces, resumeFree } from "../sandboxes/open-free.js";
+import type { SandboxSet } from "../sandboxes/sandbox-set.js";
+import { forgetKept, type KeptRecord, readKept, removeKept } from "./kept-records.js";
+import { takeOver } from "./take-over.js";
+
+interface KeptSandboxes {
+  places: FreePlaces;
+  capacity: Capacity;
+  sandboxes: SandboxSet;
+  keyed: IdempotentCreates;
+  signal: AbortSignal;
+  onWarning: (error: unknown) => void;
+}
+
+/**
+ * Goes on with all sandboxes that an earlier service has left, each in a place of its client's. Those that have expired are ended, as are those that
+ * nobody has: they were kept started, or are being removed. If the engine fails, it is asked again later. Resolves to how many there are.
+ */
+export async function takeOverKept(kept: KeptSandboxes): Promise<number> {
+  const left = (kept.places.kept?.earlier ?? []).map(async (directory) => {
+    const record = readKept(directory);
+    const isOver = record === null || Date.parse(record.sandbox.expiresAt) <= Date.now();
+    if (isOver) await endKept(directory, kept);
+    else await goOnWith(directory, record, kept);
+    return !isOver;
+  });
+  return (await Promise.all(left)).filter((goesOn) => goesOn).length;
+}
+
+async function goOnWith(directory: string, record: KeptRecord, kept: KeptSandboxes): Promise<void> {
+  const { places, capacity, sandboxes, keyed, signal, onWarning } = kept;
+  const { client, key, env, sandbox, maxLifeMs } = record;
+  const { id, labels, idleMs } = sandbox;
+  const since = { createdAt: new Date(sandbox.createdAt), expiresAt: new Date(sandbox.expiresAt) };
+  const seat = capacity.hold(client);
+  const expected = sandboxes.expect(client, id);
+  if (key !== null) keyed.restore(client, key, sandbox);
+  await takeOver({
+    take: async () => {
+      const { opened, commands } = await resumeFree(directory, record, { places, signal });
+      const served = sandboxes.add({
+        ...{ id, client, opened, env, labels, idleMs, maxLifeMs, since, seat, key: key ?? undefined },
+      });
+      served.processes.resume(commands);
+      expected[Symbol.dispose]();
+    },
+    giveUp: async () => {
+      expected[Symbol.dispose]();
+      seat[Symbol.dispose]();
+      await endKept(directory, kept);
+    },
+    signal,
+    onWarning,
+  });
+}
+
+/** Its directory says until then that there may be something left. */
+async function endKept(directory: string, { places, signal, onWarning }: KeptSandboxes): Promise<void> {
+  const { engine, environment } = places;
+  forgetKept(directory);
+  await takeOver({
+    take: async () => {
+      await endLasting(directory, { engine, brigHome: environment.brigHome, warn: onWarning });
+      removeKept(directory);
+    },
+    giveUp: () => undefined,
+    signal,
+    onWarning,
+  });
+}

@@ -1,0 +1,178 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { RemoteProcess } from "../../../src/services/serve/client/client-types.js";
+import { testEngine } from "../../support/engine.js";
+import { runs } from "../../support/fuzz.js";
+import { keptPlace } from "../../support/kept-service.js";
+import { endProcess, firstOutput, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+
+/** How often each thing is killed, at a moment that nobody has chosen. */
+const rounds = runs({ short: 2, deep: 8 });
+
+const patience = { timeout: 60_000, interval: 50 };
+const someTime = async () => await sleep(Math.random() * 600);
+
+/** Prints numbers until there is a file, and then how many these were. */
+const counting =
+  "i=0; while [ ! -e /tmp/enough ]; do i=$((i+1)); echo line $i; sleep 0.003; done; echo $i in all; exit 7";
+
+function isWhole(text: string): boolean {
+  const count = Number(/([0-9]+) in all\n$/.exec(text)?.[1]);
+  const lines = Array.from({ length: count }, (_, i) => `line ${i + 1}\n`).join("");
+  return count > 0 && text === `${lines}${count} in all\n`;
+}
+
+/** What is given to a `cat`, piece by piece. */
+class Given {
+  text = "";
+  #number = 0;
+
+  next(): string {
+    const piece = Array.from(
+      { length: 1 + Math.floor(Math.random() * 200) },
+      () => `given ${++this.#number}\n`,
+    );
+    this.text += piece.join("");
+    return piece.join("");
+  }
+}
+
+async function idOf(place: LastingPlace): Promise<string> {
+  return JSON.parse((await place.run("ps", "--json")).stdout)[0].id;
+}
+
+async function expectNothingLeft(home: string, ids: readonly string[]): Promise<void> {
+  const engine = await testEngine();
+  for (const id of ids) {
+    expect(await engine.listContainers([`brig.session=${id}`])).toEqual([]);
+    expect(await engine.listVolumes([`brig.session=${id}`])).toEqual([]);
+  }
+  expect(await readdir(join(home, "sandboxes"))).toEqual([]);
+}
+
+describe(`killed ${rounds} times at random moments`, () => {
+  it("the owner of a lasting sandbox costs no command, and no byte of one", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "one");
+    const id = await idOf(place);
+    const counts = place.start(["exec", "--in", "one", "--", "sh", "-c", counting]);
+    const repeats = place.start(["exec", "--in", "one", "-i", "--", "cat"], { holdsInputOpen: true });
+    const detached = `${counting.replace("exit 7", "touch /tmp/ended")}`;
+    await place.run("exec", "--in", "one", "-d", "--", "sh", "-c", detached);
+    const given = new Given();
+    repeats.stdin?.write(given.next());
+    await Promise.all([firstOutput(counts), firstOutput(repeats)]);
+    for (let killed = 0; killed < rounds; killed++) {
+      const writing = setInterval(() => repeats.stdin?.write(given.next()), 5);
+      await someTime();
+      await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+      await someTime();
+      clearInterval(writing);
+      await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
+    }
+    await place.run("exec", "--in", "one", "--", "touch", "/tmp/enough");
+    repeats.stdin?.end();
+    const [counted, repeated] = await Promise.all([counts, repeats]);
+    expect([counted.exitCode, counted.stderr, isWhole(counted.stdout)]).toEqual([7, "", true]);
+    expect([repeated.exitCode, repeated.stderr, repeated.stdout === given.text]).toEqual([0, "", true]);
+    await place.run("exec", "--in", "one", "--", "sh", "-c", "until [ -e /tmp/ended ]; do sleep 0.1; done");
+    const logged = (await place.run("logs", "one")).stdout;
+    expect(logged).toMatch(/^[0-9]+ in all$/m);
+    expect((await place.run("rm", "one")).exitCode).toBe(0);
+    await expectNothingLeft(place.home, [id]);
+  });
+
+  it("clients and terminals cost only their own commands", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "one");
+    const id = await idOf(place);
+    await place.run("exec", "--in", "one", "-d", "--", "sh", "-c", `(${counting}) > /tmp/counted`);
+    const first = await place.terminal(["attach", "one"]);
+    await first.waitFor(/[$#] $/);
+    first.type("count=0\r");
+    let terminal = first;
+    const pids: string[] = [];
+    for (let killed = 1; killed <= rounds; killed++) {
+      const script = "trap '' TERM HUP INT; echo $$; while :; do echo more; sleep 0.01; done";
+      const client = place.start(["exec", "--in", "one", "-i", "--", "sh", "-c", script], {
+        holdsInputOpen: true,
+      });
+      pids.push((await firstOutput(client)).split("\n")[0] ?? "");
+      terminal.type("count=$((count + 1)); echo counted-$count\r");
+      await terminal.waitFor(new RegExp(`counted-${killed}\\b`));
+      await someTime();
+      client.kill("SIGKILL");
+      await Promise.all([client, terminal[Symbol.asyncDispose]()]);
+      terminal = await place.terminal(["attach", "one"]);
+    }
+    const left = `for pid in ${pids.join(" ")}; do [ ! -e /proc/$pid ] || echo $pid; done`;
+    await expect
+      .poll(async () => (await place.run("exec", "--in", "one", "--", "sh", "-c", left)).stdout, patience)
+      .toBe("");
+    await terminal[Symbol.asyncDispose]();
+    await place.run("exec", "--in", "one", "--", "touch", "/tmp/enough");
+    const counted = async () => (await place.run("exec", "--in", "one", "--", "cat", "/tmp/counted")).stdout;
+    await expect.poll(counted, patience).toMatch(/^[0-9]+ in all$/m);
+    expect(isWhole(await counted())).toBe(true);
+    expect((await place.run("rm", "one")).exitCode).toBe(0);
+    await expectNothingLeft(place.home, [id]);
+  });
+
+  it.each(["SIGKILL", "SIGTERM"] as const)(
+    "brig serve --keep-sandboxes costs no process, and no byte of one (%s)",
+    async (signal) => {
+      const place = await keptPlace();
+      const { client } = place;
+      let service = await place.start(["--keep-sandboxes", "--warm", "1"]);
+      const sandbox = await client.createSandbox({ workspaceKind: "overlay" });
+      const plain = await client.createSandbox();
+      const inside = await sandbox.exec(["cat", "/proc/sys/kernel/hostname"]);
+      expect(inside.exitCode).toBe(0);
+      const counts = await sandbox.spawn(["sh", "-c", counting]);
+      const repeats = await plain.spawn(["cat"]);
+      const texts = [collected(counts), collected(repeats)];
+      const given = new Given();
+      for (let killed = 0; killed < rounds; killed++) {
+        // A request that the end of the service cuts may have been carried out: what it was about is not known then.
+        await written(repeats, given.next());
+        await someTime();
+        await service.end(signal);
+        await someTime();
+        service = await place.start(["--keep-sandboxes", "--warm", "1"]);
+        expect((await client.listSandboxes()).map(({ id }) => id).toSorted()).toEqual(
+          [sandbox.id, plain.id].toSorted(),
+        );
+      }
+      await sandbox.files.write("/tmp/enough", "");
+      repeats.stdin?.end();
+      const [counted, repeated] = await Promise.all(texts);
+      expect(isWhole(`${counted}`)).toBe(true);
+      expect(repeated === given.text).toBe(true);
+      expect([(await counts.exit).exitCode, counts.lostBytes, repeats.lostBytes]).toEqual([7, 0, 0]);
+      for (const one of await client.listSandboxes()) await one.delete();
+      await service.end(signal);
+      // What was kept started for clients goes with the next service that keeps nothing.
+      await (await place.start(["--warm", "0"])).end("SIGTERM");
+      expect(
+        (await readdir(join(place.home, "serve", `127.0.0.1-${new URL(place.url).port}`))).filter((name) =>
+          name.startsWith("sandbox-"),
+        ),
+      ).toEqual([]);
+      await expectNothingLeft(place.home, []);
+    },
+  );
+});
+
+async function collected(process: RemoteProcess): Promise<string> {
+  let text = "";
+  for await (const piece of process.stdout) text += String(piece);
+  return text;
+}
+
+async function written(process: RemoteProcess, text: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    process.stdin?.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}

@@ -1,0 +1,241 @@
+import { readdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { RemoteProcess } from "../../src/services/serve/client/client-types.js";
+import { brigHere } from "../support/cli-here.js";
+import { testEngine } from "../support/engine.js";
+import { type KeptPlace, keptPlace, type RunningService } from "../support/kept-service.js";
+
+const keeps = ["--keep-sandboxes", "--warm", "0"];
+
+/** Everything that a process has printed, from the beginning. */
+async function wholeOutput({ send }: KeptPlace, sandbox: string, process: string) {
+  const found = { text: "", lost: 0, next: 0 };
+  for (;;) {
+    const path = `/sandboxes/${sandbox}/processes/${process}/output?after=${found.next}&waitMs=30000`;
+    const { answer } = await send("GET", path);
+    const { chunks, next, lost, ended } = answer as {
+      chunks: { data: string }[];
+      next: number;
+      lost: number;
+      ended: boolean;
+    };
+    for (const { data } of chunks) found.text += Buffer.from(data, "base64").toString("latin1");
+    found.lost += lost;
+    found.next = next;
+    if (ended) return found;
+  }
+}
+
+async function readAll(process: RemoteProcess): Promise<string> {
+  let text = "";
+  for await (const piece of process.stdout) text += String(piece);
+  return text;
+}
+
+async function containersOf(service: RunningService): Promise<string[]> {
+  const engine = await testEngine();
+  return (await engine.listContainers([`brig.owner-pid=${service.pid}`])).map(({ id }) => id);
+}
+
+const counting = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; sleep 0.01; done; exit 7";
+const counted = Array.from({ length: 300 }, (_, i) => `line ${i + 1}\n`).join("");
+
+describe.each(["SIGTERM", "SIGKILL"] as const)("brig serve --keep-sandboxes after %s", (signal) => {
+  it("has all sandboxes again, and their processes with all that they print", async () => {
+    const place = await keptPlace();
+    const { client, other } = place;
+    const first = await place.start();
+    const labels = { team: "search" };
+    const key = { idempotencyKey: "one" };
+    const sandbox = await client.createSandbox({ labels, env: { GIVEN: "value" } }, key);
+    const foreign = await other.createSandbox();
+    await sandbox.files.write("/tmp/file", "kept");
+    await sandbox.extend(3_600_000);
+    const { record } = await client.getSandbox(sandbox.id);
+    const counts = await sandbox.spawn(["sh", "-c", counting]);
+    const repeats = await sandbox.spawn(["cat"]);
+    const terminal = await sandbox.spawn(["sh", "-c", "read x; stty size; echo $x $GIVEN"], {
+      pty: { rows: 30, cols: 90 },
+    });
+    await new Promise<void>((resolve) => repeats.stdin?.write("before\n", () => resolve()));
+    const over = await sandbox.spawn(["sh", "-c", "echo over; exit 4"]);
+    expect((await over.exit).exitCode).toBe(4);
+    const containers = await containersOf(first);
+    expect(containers).toHaveLength(2);
+    const { stderr } = await first.end(signal);
+    if (signal === "SIGTERM") expect(stderr).toContain("2 sandboxes run on for 10 minutes");
+    // Whoever cleans up while no service is there leaves them alone.
+    expect((await brigHere(["gc"], { env: { BRIG_HOME: place.home } })).exitCode).toBe(0);
+    const second = await place.start();
+    expect((await client.listSandboxes({ labels })).map((one) => one.record)).toEqual([record]);
+    expect((await client.createSandbox({ labels, env: { GIVEN: "value" } }, key)).id).toBe(sandbox.id);
+    await expect(client.createSandbox({}, key)).rejects.toMatchObject({ code: "usage.invalid" });
+    await expect(client.getSandbox(foreign.id)).rejects.toMatchObject({ code: "serve.unknown" });
+    expect((await other.listSandboxes()).map(({ id }) => id)).toEqual([foreign.id]);
+    const again = await client.getSandbox(sandbox.id);
+    const ids = [counts, repeats, terminal, over].map(({ id }) => id);
+    expect((await again.processes()).map(({ id }) => id)).toEqual(ids);
+    expect(await wholeOutput(place, sandbox.id, counts.id)).toMatchObject({ text: counted, lost: 0 });
+    expect((await again.processes())[0]).toMatchObject({ state: "ended", exitCode: 7 });
+    expect((await again.processes())[3]).toMatchObject({ state: "ended", exitCode: 4 });
+    expect(await wholeOutput(place, sandbox.id, over.id)).toMatchObject({ text: "over\n", lost: 0 });
+    const cat = await again.process(repeats.id);
+    cat.stdin?.end("after\n");
+    expect(await readAll(cat)).toBe("before\nafter\n");
+    const shell = await again.process(terminal.id);
+    shell.resize({ rows: 40, cols: 100 });
+    shell.stdin?.write("typed\n");
+    expect(await readAll(shell)).toContain("40 100\r\ntyped value\r\n");
+    expect((await again.exec(["sh", "-c", "cat /tmp/file; echo $GIVEN"])).stdout).toBe("keptvalue\n");
+    expect((await client.health()).sandboxes).toBe(2);
+    await again.delete();
+    await expect(client.getSandbox(sandbox.id)).rejects.toMatchObject({ code: "serve.unknown" });
+    // A deleted one is not found again, and its key is free.
+    await second.end(signal);
+    await place.start();
+    expect(await client.listSandboxes()).toEqual([]);
+    const engine = await testEngine();
+    expect(
+      (await Promise.all(containers.map((id) => engine.inspectContainer(id)))).filter(Boolean),
+    ).toHaveLength(1);
+    const another = await client.createSandbox({ labels, env: { GIVEN: "value" } }, key);
+    expect(another.id).not.toBe(sandbox.id);
+  });
+});
+
+/** The paths below a directory whose mode lets others in. */
+async function openToOthers(directory: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name, parentPath } of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(parentPath, name);
+    if (((await stat(path)).mode & 0o077) !== 0) found.push(path);
+  }
+  return found;
+}
+
+describe("what brig serve --keep-sandboxes leaves", () => {
+  it("is ended by a later service without the flag, once that ends", async () => {
+    const place = await keptPlace();
+    const first = await place.start();
+    const { id } = await place.client.createSandbox();
+    const containers = await containersOf(first);
+    await first.end("SIGTERM");
+    const second = await place.start(["--warm", "0"]);
+    const inherited = await place.client.getSandbox(id);
+    expect((await inherited.exec(["echo", "here"])).stdout).toBe("here\n");
+    const own = await place.client.createSandbox();
+    expect((await second.end("SIGTERM")).stderr).not.toContain("run on");
+    const engine = await testEngine();
+    expect(await engine.inspectContainer(`${containers[0]}`)).toBeNull();
+    expect(await containersOf(second)).toEqual([]);
+    expect(await readdir(join(place.home, "sandboxes"))).toEqual([]);
+    await place.start();
+    await expect(place.client.getSandbox(id)).rejects.toMatchObject({ code: "serve.unknown" });
+    await expect(place.client.getSandbox(own.id)).rejects.toMatchObject({ code: "serve.unknown" });
+  });
+
+  it("only its user can read, and one service at a time has it", async () => {
+    const place = await keptPlace();
+    const service = await place.start();
+    await place.client.createSandbox({ env: { TOKEN: "of-the-client" }, workspaceKind: "overlay" });
+    const kept = join(place.home, "serve");
+    const workspace = (path: string) => path.endsWith("/workspace") || path.endsWith(".lock");
+    expect((await openToOthers(kept)).filter((path) => !workspace(path))).toEqual([]);
+    expect((await stat(kept)).mode & 0o777).toBe(0o700);
+    const { exitCode, stderr } = await place.run(keeps);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${service.pid} keeps the sandboxes`)]);
+    expect((await place.client.listSandboxes()).length).toBe(1);
+  });
+
+  it("has its workspaces, forks and snapshots again, and forks again", async () => {
+    const place = await keptPlace();
+    const { client } = place;
+    const first = await place.start();
+    const sandbox = await client.createSandbox({ workspaceKind: "overlay" });
+    await sandbox.exec(["sh", "-c", "echo one > file"]);
+    const snapshot = await sandbox.snapshot({ name: "one" });
+    const fork = await sandbox.fork();
+    await fork.exec(["sh", "-c", "echo two > file"]);
+    const stored = await client.createSandbox({ snapshot: snapshot.id });
+    await stored.exec(["sh", "-c", "echo three > other"]);
+    const ids = [sandbox.id, fork.id, stored.id];
+    await first.end("SIGKILL");
+    const second = await place.start();
+    const [a, b, c] = await Promise.all(ids.map((id) => client.getSandbox(id)));
+    expect((await a?.exec(["cat", "file"]))?.stdout).toBe("one\n");
+    expect((await b?.exec(["cat", "file"]))?.stdout).toBe("two\n");
+    expect((await c?.diff())?.changes.map(({ path }) => path).toSorted()).toEqual(["file", "other"]);
+    const another = await b?.fork();
+    expect((await another?.exec(["cat", "file"]))?.stdout).toBe("two\n");
+    await a?.delete();
+    await second.end("SIGTERM");
+    await place.start();
+    expect((await client.listSandboxes()).map(({ id }) => id).toSorted()).toEqual(
+      [...ids.slice(1), `${another?.id}`].toSorted(),
+    );
+    expect((await (await client.getSandbox(`${another?.id}`)).exec(["cat", "file"])).stdout).toBe("two\n");
+  });
+
+  it("reaches what it was allowed last, and counts for the places of its client", async () => {
+    const place = await keptPlace();
+    const { client } = place;
+    const args = [...keeps, "--allow-network", "--max-per-client", "2"];
+    const first = await place.start(args);
+    const wide = await client.createSandbox({ network: "allowlist:host.internal:1,host.internal:2" });
+    await wide.setNetwork("allowlist:host.internal:2");
+    const closed = await client.createSandbox({ network: "allowlist:host.internal:1" });
+    await closed.setNetwork("none");
+    await first.end("SIGKILL");
+    await place.start(args);
+    const again = await client.getSandbox(wide.id);
+    expect(again.record.network).toBe("allowlist:host.internal:2");
+    const ask = async (id: string, port: number) =>
+      (await (await client.getSandbox(id)).exec(["curl", "-sv", `http://host.internal:${port}/`])).stderr;
+    // Nobody listens there: what is allowed is refused by the machine, and the rest by brig.
+    expect(await ask(wide.id, 1)).toContain("403");
+    expect(await ask(wide.id, 2)).toContain("502");
+    expect((await client.getSandbox(closed.id)).record.network).toBe("none");
+    expect(await ask(closed.id, 1)).toContain("403");
+    await again.setNetwork("allowlist:host.internal:1");
+    expect(await ask(wide.id, 1)).toContain("502");
+    await expect(client.createSandbox()).rejects.toMatchObject({ code: "serve.busy" });
+  });
+
+  it("is what clients have, but not what is kept started; and what has expired is removed", async () => {
+    const place = await keptPlace();
+    const { client } = place;
+    const args = ["--keep-sandboxes", "--warm", "2"];
+    const first = await place.start(args);
+    const warm = await client.createSandbox();
+    await warm.exec(["sh", "-c", "echo kept > /tmp/file"]);
+    const expiring = await client.createSandbox();
+    await expect.poll(async () => (await containersOf(first)).length, { timeout: 60_000 }).toBe(4);
+    const containers = await containersOf(first);
+    await expiring.extend(1);
+    await first.end("SIGKILL");
+    const second = await place.start(args);
+    expect((await client.listSandboxes()).map(({ id }) => id)).toEqual([warm.id]);
+    expect((await (await client.getSandbox(warm.id)).exec(["cat", "/tmp/file"])).stdout).toBe("kept\n");
+    const engine = await testEngine();
+    const left = async () =>
+      (await Promise.all(containers.map((id) => engine.inspectContainer(id)))).filter((one) => one !== null);
+    await expect.poll(async () => (await left()).length, { timeout: 60_000 }).toBe(1);
+    await second.end("SIGTERM");
+    expect((await left()).length).toBe(1);
+  });
+
+  it("cannot be a sandbox of a task, which ends with its service", async () => {
+    const place = await keptPlace();
+    await writeFile(
+      join(place.directory, "tasks.jsonl"),
+      JSON.stringify({ name: "say-42", prompt: "write 42", check: "grep -qx 42 answer" }),
+    );
+    const first = await place.start([...keeps, "tasks.jsonl"]);
+    const { id } = await place.client.createSandbox({ task: "say-42" });
+    await first.end("SIGTERM");
+    expect(await containersOf(first)).toEqual([]);
+    await place.start([...keeps, "tasks.jsonl"]);
+    await expect(place.client.getSandbox(id)).rejects.toMatchObject({ code: "serve.unknown" });
+  });
+});
