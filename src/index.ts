@@ -50,6 +50,7 @@ export type {
   PortableProcess,
   PortableSandbox,
   PortableSpawnOptions,
+  PortableWorkspace,
   Proof,
   PtySize,
   ReadOptions,

@@ -38,7 +38,7 @@ export const commands: CommandEntry[] = [
   {
     name: "diff",
     group: agents,
-    summary: "show what a session changed in a copy-on-write workspace",
+    summary: "show what a session or a sandbox changed in a copy-on-write workspace",
     load: async () => (await import("./changes/diff-command.js")).defineDiff,
   },
   {
@@ -97,6 +97,18 @@ export const commands: CommandEntry[] = [
     group: sandboxes,
     summary: "show what sandboxes of brig up use",
     load: async () => (await import("./lasting/stats-command.js")).defineStats,
+  },
+  {
+    name: "undo",
+    group: sandboxes,
+    summary: "take back what the last command of a sandbox of brig up has changed",
+    load: async () => (await import("./lasting/undo-command.js")).defineUndo,
+  },
+  {
+    name: "fork",
+    group: sandboxes,
+    summary: "start another sandbox on a copy of the files of one of brig up",
+    load: async () => (await import("./lasting/fork-command.js")).defineFork,
   },
   {
     name: "stop",

@@ -98,6 +98,7 @@ export {
   onEndOf,
   planOf,
   resumeLasting,
+  secretsOf,
   sendingHeaders,
   setSentHeaders,
   settingsOf,
@@ -192,6 +193,7 @@ export type {
   PortableSandbox,
   PortableSpawnOptions,
   PortableStat,
+  PortableWorkspace,
   PtySize,
 } from "./portable-sandbox.js";
 export { threadWaits } from "./process/thread-waits.js";

@@ -118,6 +118,11 @@ export function planOf(sandbox: Sandbox): Pick<
   return { limits, user, notices, placeholders, environment: commandEnvironment(plan) };
 }
 
+/** The secrets of a sandbox that its outputs are rid of: for another process of the same user, and nobody else. */
+export function secretsOf(sandbox: Sandbox): string[] {
+  return openedSandboxOf(sandbox).settings.inspection?.mask?.values ?? [];
+}
+
 /** What `brig ps` shows of a sandbox. */
 export function aboutOf(sandbox: Sandbox): SandboxAbout {
   const { settings, plan } = openedSandboxOf(sandbox);

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { CommandEnd } from "./output/command-end.js";
+import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 
 /** Options of a command. Durations are in milliseconds, sizes in bytes. */
 export interface CommandOptions {
@@ -221,4 +222,16 @@ export interface PortableSandbox extends AsyncDisposable {
   spawn(argv: readonly string[], options?: PortableSpawnOptions): Promise<PortableProcess>;
   /** Ends every process in it and removes it. May be called again. */
   close(): Promise<unknown>;
+}
+
+/** What a sandbox of this process and a sandbox of a service can do with a copy-on-write workspace. */
+export interface PortableWorkspace {
+  /** Stores what has changed since the last restore point. Null if nothing has. */
+  restorePoint(options?: RestorePointOptions): Promise<RestorePoint | null>;
+  /** The restore points so far, in their order. */
+  restorePoints(options?: RestorePointOptions): Promise<RestorePoint[]>;
+  /** Makes the workspace as it was at a restore point, or at the start with 0. Null if nothing differs. Error: `snapshot.unknown`. */
+  restore(point: number, options?: RestorePointOptions): Promise<RestorePoint | null>;
+  /** Makes the workspace as it was before the last restore point that was not undone yet. Null if there is nothing to undo. */
+  undo(options?: RestorePointOptions): Promise<UndoneCall | null>;
 }

@@ -126,8 +126,8 @@ export interface WritesDone {
 
 /** Options for listing a directory. */
 export interface ListOptions {
-  /** Called with some entries at a time, for directories of any size. The result is then empty. */
-  onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
+  /** Called with some entries at a time, for directories of any size. The listing waits while a returned promise is pending. The result is then empty. */
+  onEntries?: ((entries: DirectoryEntry[]) => unknown) | undefined;
   signal?: AbortSignal | undefined;
 }
 

@@ -9,7 +9,7 @@ import { setNetwork, watchEgress } from "./network/egress/set-network.js";
 import { closeFirst, type OpenedSandbox, queueClose } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
-import type { PortableSandbox } from "./portable-sandbox.js";
+import type { PortableSandbox, PortableWorkspace } from "./portable-sandbox.js";
 import type { CommandContext } from "./process/command.js";
 import { stuckTree } from "./process/ended-container.js";
 import { tellIfForgotten } from "./process/forgotten.js";
@@ -52,7 +52,7 @@ export function commandContextOf(sandbox: Sandbox): CommandContext {
  * Errors of every method: `sandbox.gone` (with a `reason`) when the container has ended, `protocol.invalid`
  * when its runner was tampered with. Nothing that a command does is an error.
  */
-export class Sandbox implements PortableSandbox {
+export class Sandbox implements PortableSandbox, PortableWorkspace {
   /** The session's id, also on the container's `brig.session` label. */
   readonly id: string;
   readonly containerId: string;
@@ -217,6 +217,12 @@ export class Sandbox implements PortableSandbox {
   async restorePoint(options: RestorePointOptions = {}): Promise<RestorePoint | null> {
     refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.restorePoint" });
     return await (await loadPoints()).takeRestorePoint(this.#opened, options);
+  }
+
+  /** The restore points so far, in their order. Error: `workspace.invalid` without a copy-on-write workspace. */
+  async restorePoints(options: RestorePointOptions = {}): Promise<RestorePoint[]> {
+    refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.restorePoints" });
+    return await (await loadPoints()).listRestorePoints(this.#opened, options);
   }
 
   /**

@@ -8,6 +8,8 @@ export { defineExecServer } from "./exec-server/exec-server-command.js";
 export { CommandConnection } from "./lasting/client/command-connection.js";
 export { connectSandbox } from "./lasting/client/connect-sandbox.js";
 export { ConnectedProcess, connectedCommand } from "./lasting/client/connected-process.js";
+export type { LastingSandbox, LastingWorkspace } from "./lasting/client/lasting-sandbox.js";
+export { lastingPlace, lastingSandbox, lastingWorkspace } from "./lasting/client/lasting-sandbox.js";
 export { OwnerClient, passFrames, sandboxPath, unreachable } from "./lasting/client/owner-client.js";
 export type { StartingOwner } from "./lasting/client/start-owner.js";
 export { startOwner } from "./lasting/client/start-owner.js";
@@ -35,6 +37,7 @@ export type {
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
 export { TOP } from "./serve/files/sandbox-archive.js";
+export type { RemoteEgress, RemoteProof, RemoteReceipt } from "./serve/wire/account-schemas.js";
 export { openApiDescription } from "./serve/wire/openapi.js";
 export type { RemoteProcessRecord } from "./serve/wire/process-schemas.js";
 export type {

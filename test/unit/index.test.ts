@@ -105,6 +105,7 @@ it("a sandbox has these members and no others: what only tests need is not among
     "ping",
     "restore",
     "restorePoint",
+    "restorePoints",
     "setNetwork",
     "snapshot",
     "snapshotId",

@@ -2,9 +2,11 @@ import type { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import type { ApprovalPolicy, Sandbox, SandboxMode, UnresolvedSettings } from "../../sandbox/index.js";
 import type { AskedUser } from "../../tools/index.js";
+import type { AgentSandbox } from "../agent-sandbox.js";
 import type { Approver } from "../approvals/approvals.js";
 import type { McpServerInput } from "../config/mcp-servers-schema.js";
 import type { ConfigChoice } from "../config/settings/load-config.js";
+import type { SessionSetting } from "../session/setting.js";
 import type { EarlierSession } from "./earlier-session.js";
 
 /** What whoever starts an agent decides. The user's configuration decides the rest, so nearly all of it may be left out. */
@@ -25,6 +27,17 @@ export interface AgentSettings extends CallerDefaults, Pick<ConfigChoice, "profi
   isEphemeral?: boolean | undefined;
   /** Whether the session's file gets the final state of the workspace. Default: true. */
   recordsTree?: boolean | undefined;
+  /** A sandbox that is open already, and stays open when the session ends. Default: the session opens its own. */
+  within?: OpenPlace | undefined;
+}
+
+/** A sandbox that is open already, in which a session works. `sandbox` of the settings has to say the same of it. */
+export interface OpenPlace {
+  /** What the user calls it. */
+  name: string;
+  setting: Pick<SessionSetting, "cwd" | "sandboxMode" | "network" | "writableRoots">;
+  /** Connects to it. Closing what it returns ends nothing. */
+  open(): Promise<AgentSandbox>;
 }
 
 /** Defaults of a program that has its own command line. Settings and the configuration override them. */

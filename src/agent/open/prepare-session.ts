@@ -1,3 +1,4 @@
+import { BrigError } from "../../errors.js";
 import type { Sandbox, SandboxMode, SandboxSettings } from "../../sandbox/index.js";
 import {
   connectEngine,
@@ -9,7 +10,7 @@ import {
   withFullAccess,
 } from "../../sandbox/index.js";
 import type { Elicit } from "../../tools/index.js";
-import type { SandboxSource } from "../agent-sandbox.js";
+import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
 import type { Config } from "../config/config-schema.js";
 import { asksForProjectDocs } from "../context/project-docs.js";
 import type { ConversationOptions } from "../conversation-options.js";
@@ -61,8 +62,8 @@ interface ModelChoice {
 /** Errors: those of `resolveRun` and `checkEngine`, and those of opening the model. */
 export async function prepareSession(settings: SessionSettings, host: SessionHost): Promise<PreparedSession> {
   const { environment, user, approver, warn } = host;
-  const { earlier, hasManyTurns, script, outputSchema } = settings;
-  const earlierWorkspace = earlier?.workspace ?? null;
+  const { earlier, hasManyTurns, script, outputSchema, within } = settings;
+  const earlierWorkspace = within === undefined ? (earlier?.workspace ?? null) : null;
   const run = await resolveRun(await withSessionWorkspace(settings, earlierWorkspace, host), host, {
     usualApproval: hasManyTurns ? "on-request" : "never",
     beginsSession: earlier === undefined,
@@ -74,7 +75,7 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
   const openRunSandbox = sessionSandboxes({ from, threadId }, host);
   // A conversation needs no check: it starts its container before the first request and shows the error
   // there. The engine may come back while the conversation lasts.
-  const engineCheck = hasManyTurns ? Promise.resolve() : checkEngine(sandbox);
+  const engineCheck = hasManyTurns || within !== undefined ? Promise.resolve() : checkEngine(sandbox);
   engineCheck.catch(() => undefined);
   const mcpServers = await openerOf(run, host, { ...settings, waitsForSandbox: from !== null });
   const models = { config, environment, threadId, hasManyTurns, before: earlier?.model };
@@ -82,14 +83,16 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
   const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, settings) });
   const asksAtOnce =
     !hasManyTurns &&
+    within === undefined &&
     script === undefined &&
     mcpServers === undefined &&
     !(await asksForProjectDocs({ ...contextOptions.projectDocs, cwd: setting.cwd }));
   const instructions = await chosenInstructions(settings, config);
   await engineCheck;
-  const open = () => openRunSandbox(sandbox);
+  const open = within?.open ?? (() => openRunSandbox(sandbox));
   const gates = configuredGates(config, { hasFullAccess: setting.sandboxMode === "danger-full-access" });
   const inOtherMode: PreparedSession["inMode"] = async (mode) => {
+    if (within !== undefined) throw fixedMode(within.name);
     const other = await inMode(run, mode);
     return { setting: other.setting, sandbox: () => openRunSandbox(other.sandbox) };
   };
@@ -112,7 +115,8 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
       },
       mcpServers,
       approver,
-      escalatedSandbox: async () => await openRunSandbox(await withFullAccess(sandbox)),
+      escalatedSandbox:
+        within === undefined ? async () => await openRunSandbox(await withFullAccess(sandbox)) : undefined,
       agents: await configuredAgents(config, {
         gates,
         openModel: openAgentModel,
@@ -196,6 +200,13 @@ async function checkEngine({ image, runtime, environment: env }: SandboxSettings
   if (!probe.hasImage) throw missingImage(image);
 }
 
+function fixedMode(name: string): BrigError {
+  return new BrigError(`the session works in the sandbox ${name}, whose mode cannot change`, {
+    code: "usage.invalid",
+    hint: "start another one with brig up -s MODE, or leave out --in",
+  });
+}
+
 /** A resumed session keeps its instructions, unless the settings replace them. */
 async function chosenInstructions(
   { instructions, instructionsFile: file, earlier }: SessionSettings,
@@ -205,7 +216,11 @@ async function chosenInstructions(
   return chosen ?? (await configuredInstructions(config, { file }));
 }
 
-function workplaceOf({ workspace }: SandboxSettings, { directory }: AgentSettings): ContextPlace["cwd"] {
+function workplaceOf(
+  { workspace }: SandboxSettings,
+  { directory, within }: AgentSettings,
+): ContextPlace["cwd"] {
+  if (within !== undefined) return "image";
   if (workspace !== null) return "host";
   return directory === undefined ? "none" : "image";
 }
@@ -233,7 +248,7 @@ async function openRecord(
  * Sends the first request to the model before the sandbox is opened: loading the code that talks to the
  * engine blocks the process for half as long as a container takes to start.
  */
-function afterRequest(open: () => Promise<Sandbox>): () => Promise<Sandbox> {
+function afterRequest(open: () => Promise<AgentSandbox>): () => Promise<AgentSandbox> {
   return async () => {
     await requestSent({ withinMs: REQUEST_PATIENCE_MS });
     return await open();

@@ -63,7 +63,8 @@ export async function resolveRun(
   const config = withUsualMode(configured, settings);
   const resolved = await resolveSettings(withConfiguration(settings, config, host));
   const usable = settings.toleratesAddDirs === true ? await withUsableDirectories(resolved, host) : resolved;
-  const sandbox = await withProjectHosts(await checkedSettings(usable));
+  const { within } = settings;
+  const sandbox = within === undefined ? await withProjectHosts(await checkedSettings(usable)) : usable;
   return {
     config,
     sources,
@@ -74,6 +75,7 @@ export async function resolveRun(
       approvalPolicy: config.approval_policy ?? usualApproval,
       shell: "bash",
       timezone: environment.timezone,
+      ...within?.setting,
     },
   };
 }
@@ -136,10 +138,11 @@ function chosenKeys({ model, approvalPolicy, sandbox }: AgentSettings): ConfigCh
 
 /** The settings that have a key are already part of the configuration. */
 function withConfiguration(
-  { sandbox }: AgentSettings,
+  { sandbox, within }: AgentSettings,
   config: Config,
   { environment, cwd }: RunHost,
 ): UnresolvedSettings {
+  const isOpen = within !== undefined;
   return {
     ...sandbox,
     environment,
@@ -150,8 +153,9 @@ function withConfiguration(
     runtime: config.runtime,
     writableRoots: config.sandbox_workspace_write.writable_roots.map((root) => resolve(cwd, root)),
     leaseSeconds: config.lease_seconds,
-    configuredEgress: config.egress as EgressSettings | undefined,
-    setup: setupChoice(config),
+    // A sandbox that is open was set up, and has the secrets that it was given.
+    configuredEgress: isOpen ? undefined : (config.egress as EgressSettings | undefined),
+    setup: isOpen ? undefined : setupChoice(config),
     env: { ...commandVariables(config), ...sandbox.env },
   };
 }

@@ -3,7 +3,8 @@ import type { CliContext } from "../../command/index.js";
 import { say, write, writeJson } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { PathReason } from "../../sandbox/index.js";
-import { addChangesOptions, type ChangesFlags, openKept } from "./kept-changes.js";
+import { openChanges } from "./chosen-changes.js";
+import { addChangesOptions, type ChangesFlags } from "./kept-changes.js";
 
 interface ApplyFlags extends ChangesFlags {
   dryRun?: boolean;
@@ -23,32 +24,27 @@ export function defineApply(command: Command, context: CliContext): void {
 const help = `
 Either all of it is applied or nothing: if you have changed one of the files since, brig says which, exits with 1, and
 changes none. Git's own files, whatever git would take for a repository, protected names, FIFOs, sockets and devices
-are never applied.`;
+are never applied. brig apply NAME does the same for a sandbox of brig up that runs or was stopped.`;
 
-async function apply(paths: string[], flags: ApplyFlags, context: CliContext): Promise<void> {
-  const { sandbox, kept, apply: applyKept } = await openKept(flags, context);
-  await using _closes = sandbox;
+async function apply(given: string[], flags: ApplyFlags, context: CliContext): Promise<void> {
+  await using changes = await openChanges(given, flags, { context, mask: async () => undefined });
+  const { about, paths } = changes;
   const { stdout, stderr, signal } = context;
   const isDry = flags.dryRun === true;
-  const result = await applyKept({
-    paths: paths.length === 0 ? undefined : paths,
-    dryRun: isDry,
-    signal,
-  });
+  const result = await changes.apply({ paths, dryRun: isDry, signal });
   const { applied, conflicts, skipped, findings = [] } = result;
   if (conflicts.length > 0) context.setExitStatus(CONFLICT_STATUS);
-  if (flags.json === true)
-    return await writeJson(stdout, { id: kept.id, workspace: kept.workspace, dryRun: isDry, ...result });
+  if (flags.json === true) return await writeJson(stdout, { ...about, dryRun: isDry, ...result });
   for (const path of applied) await write(stdout, `${neutraliseLine(path)}\n`);
   await listReasons(context, "never applied", skipped);
   await listReasons(context, "in conflict, so nothing was applied", conflicts);
   if (conflicts.length > 0) return;
-  if (paths.length > 0 && applied.length + skipped.length === 0)
+  if (paths !== undefined && applied.length + skipped.length === 0)
     return await say(stderr, "brig: nothing at these paths differs from your files\n");
   const number = applied.length === 1 ? "1 path" : `${applied.length} paths`;
   await say(
     stderr,
-    `brig: ${number} ${isDry ? "would be " : ""}applied to ${neutraliseLine(kept.workspace)}\n`,
+    `brig: ${number} ${isDry ? "would be " : ""}applied to ${neutraliseLine(about.workspace)}\n`,
   );
   const obeyed = findings.map(({ path, obeyedBy }) => ({
     path,

@@ -3,7 +3,8 @@ import type { CliContext } from "../../command/index.js";
 import { say, write, writeJson, writeTable } from "../../command/index.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { EgressSettings, SecretMask, WorkspaceChange } from "../../sandbox/index.js";
-import { addChangesOptions, allKept, type ChangesFlags, openKept } from "./kept-changes.js";
+import { openChanges } from "./chosen-changes.js";
+import { addChangesOptions, allKept, type ChangesFlags } from "./kept-changes.js";
 
 interface DiffFlags extends ChangesFlags {
   list?: boolean;
@@ -22,7 +23,8 @@ export function defineDiff(command: Command, context: CliContext): void {
 }
 
 const help = `
-Compares what a session with --workspace overlay has changed with your files as they are now. The patch is in git's
+Compares what a session with --workspace overlay has changed with your files as they are now, or what a sandbox of brig up has
+that runs or was stopped: brig diff NAME. The patch is in git's
 format: brig diff | git apply does the same as brig apply, but for empty directories, files of more than 16 MiB, and
 secrets of [egress.secrets], which are masked in the patch.`;
 
@@ -40,24 +42,24 @@ async function list({ json }: DiffFlags, { environment, stdout }: CliContext): P
   await writeTable(stdout, [["ID", "KEPT AT", "WORKSPACE"], ...rows]);
 }
 
-async function diff(paths: string[], flags: DiffFlags, context: CliContext): Promise<void> {
+async function diff(given: string[], flags: DiffFlags, context: CliContext): Promise<void> {
   const isShort = flags.nameOnly === true;
-  const mask = isShort ? undefined : await configuredMask(context);
-  const { sandbox, kept } = await openKept(flags, context, { mask });
-  await using _closes = sandbox;
+  const mask = async () => (isShort ? undefined : await configuredMask(context));
+  await using changes = await openChanges(given, flags, { context, mask });
+  const { about, paths } = changes;
   const { stdout, stderr, signal } = context;
-  const options = { paths: paths.length === 0 ? undefined : paths, patches: !isShort, signal };
+  const options = { paths, patches: !isShort, signal };
   if (flags.json === true) {
-    const { changes, ...counts } = await sandbox.diff(options);
-    const shown = changes.map(({ pathBytes, ...rest }) => ({
+    const { changes: all, ...counts } = await changes.diff(options);
+    const shown = all.map(({ pathBytes, ...rest }) => ({
       ...rest,
       pathBase64: Buffer.from(pathBytes).toString("base64"),
     }));
-    return await writeJson(stdout, { id: kept.id, workspace: kept.workspace, ...counts, changes: shown });
+    return await writeJson(stdout, { ...about, ...counts, changes: shown });
   }
   const onChange = (change: WorkspaceChange) => show(change, { isShort, context });
   const limits = stdout.isTTY === true ? {} : PIPED;
-  const { count, tooLarge, notEntered } = await sandbox.diff({ ...options, ...limits, onChange });
+  const { count, tooLarge, notEntered } = await changes.diff({ ...options, ...limits, onChange });
   if (count === 0) await say(stderr, "brig: nothing differs from your files\n");
   if (tooLarge > 0) await say(stderr, `brig: ${tooLarge} changed files are too large to be shown\n`);
   if (notEntered > 0) await say(stderr, `brig: ${notEntered} directories could not be looked into\n`);

@@ -10,6 +10,8 @@ export interface ChangesFlags {
   id?: string;
   /** Chooses the latest changes of the directory, which is also the default without an id. */
   last?: boolean;
+  /** A sandbox of `brig up` instead of kept changes. */
+  in?: string;
   json?: boolean;
 }
 
@@ -23,7 +25,11 @@ export interface KeptState {
 
 export function addChangesOptions(command: Command): Command {
   return command
-    .argument("[paths...]", "only these paths of the workspace, and what is below them")
+    .argument(
+      "[paths...]",
+      "a sandbox of brig up, if the first is the name of one; only these paths of the workspace, and what is below them",
+    )
+    .option("--in <sandbox>", "a sandbox of brig up, by its name or id")
     .option(
       "--id <id>",
       "the id, or its beginning, of kept changes or of a session (default: the latest of this directory)",

@@ -97,7 +97,8 @@ async function withSessionDirectory(
   { cwd, stderr }: CliContext,
 ): Promise<ResumeFlags> {
   const own = lastTurn?.cwd ?? meta.cwd;
-  if (flags.cd !== undefined || flags.workspace === "none" || !own || own === cwd) return flags;
+  const isElsewhere = flags.cd !== undefined || flags.workspace === "none" || flags.in !== undefined;
+  if (isElsewhere || !own || own === cwd) return flags;
   const directory = neutraliseLine(own);
   if (hasForeignDirectory) {
     await say(

@@ -11,16 +11,8 @@ import type {
   SessionSetting,
 } from "../../agent/index.js";
 import { JsonEvents, prepareSession, runAgent } from "../../agent/index.js";
-import type { AgentFlags, CliContext, OutputStream } from "../../command/index.js";
-import {
-  addAgentOptions,
-  agentSettings,
-  publishOption,
-  say,
-  sessionHost,
-  usesColour,
-  write,
-} from "../../command/index.js";
+import type { CliContext, OutputStream } from "../../command/index.js";
+import { addAgentOptions, publishOption, say, sessionHost, usesColour, write } from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
@@ -31,9 +23,10 @@ import { showRun } from "../display/run-display.js";
 import { usageText } from "../display/usage-text.js";
 import { exitStatusOf } from "../exit-status.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
+import { runSettings, type SessionFlags } from "../setup/session-flags.js";
 import { canAsk } from "../setup/tool-settings.js";
 
-export interface RunFlags extends AgentFlags {
+export interface RunFlags extends SessionFlags {
   json?: boolean;
   outputLastMessage?: string;
   converse?: boolean;
@@ -55,8 +48,19 @@ export function defineRun(command: Command, context: CliContext): void {
 export function addRunOptions(command: Command): Command {
   return addAgentOptions(command)
     .addOption(publishOption())
+    .option(
+      "--in <sandbox>",
+      "work in this sandbox of brig up, by its name or id; -C is a directory in there",
+    )
+    .hook("preAction", refuseOtherSandbox)
     .option("--json", "print only events on stdout, one JSON object per line")
     .option("-o, --output-last-message <file>", "also write the final message to this file");
+}
+
+async function refuseOtherSandbox(command: Command): Promise<void> {
+  if (command.opts<RunFlags>().in === undefined) return;
+  const { requireOfTheModel } = await import("../lasting/exec-in.js");
+  requireOfTheModel(command);
 }
 
 /** Whether brig without a prompt starts a conversation. The flags are for programs, which want one result. */
@@ -85,7 +89,7 @@ async function runSession(
   { context, earlier }: RunOptions,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
   // Reports wrong flags before standard input is read.
-  const settings = await agentSettings(flags, context);
+  const settings = await runSettings(flags, context);
   await checkOutputFile(flags, context);
   const prompt = await readPrompt(argument, context);
   const images = await readImages(flags.image ?? [], context);

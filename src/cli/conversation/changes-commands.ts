@@ -26,7 +26,7 @@ async function showGitDiff({ signal }: SlashCall, { conversation, show }: SlashP
 }
 
 async function showDiffWithHost(
-  sandbox: Sandbox,
+  sandbox: CopyOnWrite,
   { signal }: SlashCall,
   { show }: SlashParts,
 ): Promise<void> {
@@ -100,11 +100,14 @@ function splitPaths(argument: string): string[] {
   return [...found].map(({ groups, 0: all }) => groups?.double ?? groups?.single ?? groups?.bare ?? all);
 }
 
+type CopyOnWrite = Pick<Sandbox, "diff" | "apply">;
+
 /** Null if the session works on a workspace of another kind. */
-async function copyOnWriteSandbox(conversation: Conversation): Promise<Sandbox | null> {
+async function copyOnWriteSandbox(conversation: Conversation): Promise<CopyOnWrite | null> {
   const sandbox = await conversation.sandbox;
-  const { Sandbox, isCopyOnWrite } = await import("../../sandbox/index.js");
-  return sandbox instanceof Sandbox && isCopyOnWrite(sandbox) ? sandbox : null;
+  // One of this process, or one of brig up.
+  const isCopyOnWrite = typeof sandbox.snapshotId === "string" && "diff" in sandbox && "apply" in sandbox;
+  return isCopyOnWrite ? (sandbox as typeof sandbox & CopyOnWrite) : null;
 }
 
 function needsCopyOnWrite(command: "apply" | "undo"): Block {

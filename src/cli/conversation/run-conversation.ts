@@ -8,12 +8,13 @@ import type {
   ResponseItem,
 } from "../../agent/index.js";
 import { isPrompt, messageText, openConversation, prepareSession } from "../../agent/index.js";
-import type { AgentFlags, CliContext } from "../../command/index.js";
-import { agentSettings, sessionHost, write } from "../../command/index.js";
+import type { CliContext } from "../../command/index.js";
+import { sessionHost, write } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
 import { readImages } from "../setup/run-input.js";
+import { runSettings, type SessionFlags } from "../setup/session-flags.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
 import { type ConversationActions, Driver } from "./driver.js";
 import type { Keyboard } from "./input/keyboard.js";
@@ -33,7 +34,7 @@ import { reduceView, withBlock } from "./screen/view-state.js";
 const SETTLE_MS = 5000;
 
 export interface ConversationInput {
-  flags: AgentFlags;
+  flags: SessionFlags;
   context: CliContext;
   /** Open already; the caller releases it. */
   keyboard: Keyboard;
@@ -46,7 +47,7 @@ export interface ConversationInput {
 /** Runs a conversation until the person ends it. Always restores the terminal. */
 export async function runConversation(input: ConversationInput): Promise<void> {
   const { flags, context, earlier } = input;
-  const settings = await agentSettings(flags, context);
+  const settings = await runSettings(flags, context);
   const images = await readImages(flags.image ?? [], context);
   const screen = createScreen(context);
   const { store, questions, show } = screen;

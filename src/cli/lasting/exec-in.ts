@@ -1,5 +1,6 @@
-import type { Command } from "commander";
+import { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
+import { addSandboxOptions, publishOption } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
 import type { ExecResult, Sandbox, SandboxProcess } from "../../sandbox/index.js";
 import type { ConnectedCommand, LastingRecord } from "../../services/index.js";
@@ -19,9 +20,20 @@ const OF_THE_COMMAND = ["in", "cd", "env", "envFile", "interactive", "tty", "tim
 
 /** Error: `usage.invalid` for an option that a sandbox which is open cannot take. */
 export function requireOfTheCommand(command: Command): void {
+  refuseOptions(command, (name) => !OF_THE_COMMAND.includes(name));
+}
+
+/** Error: `usage.invalid` for an option of `brig run` that a sandbox which is open cannot take. */
+export function requireOfTheModel(command: Command): void {
+  const known = addSandboxOptions(new Command()).addOption(publishOption()).options;
+  const ofSandboxes = new Set(known.map((option) => option.attributeName()));
+  refuseOptions(command, (name) => ofSandboxes.has(name) && !OF_THE_COMMAND.includes(name));
+}
+
+function refuseOptions(command: Command, isRefused: (name: string) => boolean): void {
   const other = command.options.find((option) => {
     const name = option.attributeName();
-    return !OF_THE_COMMAND.includes(name) && command.getOptionValueSource(name) === "cli";
+    return isRefused(name) && command.getOptionValueSource(name) === "cli";
   });
   if (other === undefined) return;
   throw invalidUsage(

@@ -98,8 +98,8 @@ async function readRequest(
   return { flags, context };
 }
 
-function publishedPorts({ publish }: UpFlags, { name: session }: UpRequest) {
-  return { publish, session, command: "brig up" };
+function publishedPorts({ publish }: UpFlags, { name: session, isFork }: UpRequest) {
+  return { publish: isFork === true ? [] : publish, session, command: "brig up" };
 }
 
 function asOpened(sandbox: Sandbox, flags: UpFlags): OpenedLasting {

@@ -12,7 +12,6 @@ export const familiarCommands: Readonly<Record<string, string>> = {
   pull: "to build the images: brig image build; another image: docker pull",
   images: "to list the images: brig image ls",
   version: "to see the version: brig --version",
-  fork: "to copy a session: brig sessions fork ID",
   list: LISTS,
   ls: LISTS,
   create: BEGINS,

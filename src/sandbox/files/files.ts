@@ -97,10 +97,10 @@ export async function listDirectory(
   { onEntries, signal }: ListOptions,
 ): Promise<DirectoryEntry[]> {
   const kept: DirectoryEntry[] = [];
-  const take = onEntries ?? ((entries) => void kept.push(...entries));
+  const take: (entries: DirectoryEntry[]) => unknown = onEntries ?? ((entries) => void kept.push(...entries));
   const short = await listShort(context, path, signal);
   if (short !== null) {
-    take(short);
+    await take(short);
     return kept;
   }
   let rest: Buffer = Buffer.alloc(0);
@@ -111,7 +111,7 @@ export async function listDirectory(
     onOutput(data) {
       const parsed = parseEntries(Buffer.concat([rest, data]));
       rest = parsed.rest;
-      take(parsed.entries);
+      return take(parsed.entries);
     },
   });
   if (rest.length > 0) throw protocolError("a directory entry that is cut off");

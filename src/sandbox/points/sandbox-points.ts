@@ -23,6 +23,15 @@ export async function takeRestorePoint(
   return await points.alone(async () => (await points.take({ kind: "call", signal })).point, { signal });
 }
 
+/** All points, also those that another process had taken. The first one first. */
+export async function listRestorePoints(
+  opened: Opened,
+  { signal }: RestorePointOptions,
+): Promise<RestorePoint[]> {
+  const points = pointsOf(opened, "restorePoints");
+  return await points.alone(async () => points.taken.map(({ point }) => point), { signal });
+}
+
 export async function restorePointOf(
   opened: Opened,
   number: number,

@@ -396,7 +396,10 @@ export async function openTask(
         return await running;
       },
       onEnding: null,
-      close: end,
+      async close() {
+        await end();
+        return null;
+      },
     };
   } catch (error) {
     await end();

@@ -12,6 +12,7 @@ import { overviewCalls } from "./overview/overview-calls.js";
 import { PortProxy } from "./ports/port-proxy.js";
 import { PortRequests } from "./ports/port-requests.js";
 import { processCalls } from "./processes/process-calls.js";
+import { accountCalls } from "./sandboxes/account-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
 import { IdempotentCreates, type KnownKey } from "./sandboxes/idempotent-creates.js";
 import { type FreePlaces, hasWorkspace, openFree, type SandboxRequest } from "./sandboxes/open-free.js";
@@ -22,6 +23,7 @@ import { settingCalls } from "./sandboxes/setting-calls.js";
 import { openApiDescription } from "./wire/openapi.js";
 import { METRICS_TYPE } from "./wire/routes.js";
 import type { RemoteSandboxOptions } from "./wire/schemas.js";
+import { pointCalls } from "./workspaces/point-calls.js";
 import { SnapshotSet } from "./workspaces/snapshot-set.js";
 import { workspaceCalls } from "./workspaces/workspace-calls.js";
 
@@ -105,6 +107,8 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     ...settingCalls(sandboxes, places),
     ...workspaceCalls(sandboxes, snapshots),
     ...overviewCalls({ sandboxes, capacity, drain }),
+    ...pointCalls(sandboxes),
+    ...accountCalls(sandboxes),
     createEpisode: async ({ client, body, signal }) => json(await episodes.create(client, body, signal)),
     listEpisodes: async ({ client }) => json({ episodes: episodes.of(client) }),
     getEpisode: async ({ client, id, query, signal }) => {
@@ -194,11 +198,12 @@ async function openPlace(
   { places, attempts, signal }: OpenOptions,
 ): Promise<OpenedPlace> {
   const { task, image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot } = request;
+  const { secrets, setup } = request;
   if (task === undefined && imageOfTask === undefined)
     return await openFree(request, { places, directory: attempts.directory, signal });
   if (task === undefined) return await openWithTaskImage(request, { places, attempts, signal });
   const own = Object.entries({
-    ...{ image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot },
+    ...{ image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot, secrets, setup },
   }).find(([, value]) => value !== undefined);
   if (own === undefined) return await openTask(task, { place: attempts, signal });
   throw invalidUsage(`the sandbox of a task has its own ${own[0]}`, `leave ${own[0]} out`);

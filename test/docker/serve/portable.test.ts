@@ -2,8 +2,9 @@ import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { PortableSandbox } from "../../../src/sandbox/portable-sandbox.js";
+import type { PortableSandbox, PortableWorkspace } from "../../../src/sandbox/portable-sandbox.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { temporaryDirectory } from "../../support/sandbox.js";
 import { openServed, type Served } from "../../support/served.js";
 
 let served: Served;
@@ -237,3 +238,82 @@ describe.each(opened)(
     });
   },
 );
+
+const workspaces: [string, () => Promise<PortableSandbox & PortableWorkspace>][] = [
+  [
+    "this process",
+    async () => {
+      const directory = await temporaryDirectory();
+      const sandbox = await Sandbox.create({ workspaceKind: "overlay", workspace: directory.path });
+      const close = async () => {
+        await sandbox.close();
+        await directory[Symbol.asyncDispose]();
+      };
+      // A proxy, because methods of a class are not its own properties.
+      return new Proxy(sandbox, {
+        get: (target, name) => {
+          if (name === "close") return close;
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+    },
+  ],
+  ["a service", () => served.client.createSandbox({ workspaceKind: "overlay" })],
+];
+
+describe.each(workspaces)("the copy-on-write workspace of a sandbox of %s", (_, open) => {
+  let sandbox: PortableSandbox & PortableWorkspace;
+
+  beforeAll(async () => {
+    sandbox = await open();
+  });
+
+  afterAll(async () => {
+    await sandbox.close();
+  });
+
+  const run = async (script: string) => {
+    const { exitCode, stdout, stderr } = await sandbox.exec(["sh", "-ec", script]);
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    return stdout;
+  };
+
+  it("has restore points, which say what has changed", async () => {
+    expect([await sandbox.restorePoint(), await sandbox.restorePoints()]).toEqual([null, []]);
+    await run("echo one > a; echo one > b");
+    const first = await sandbox.restorePoint();
+    expect(first).toMatchObject({
+      ...{ number: 1, count: 2 },
+      changes: [
+        { path: "a", change: "added" },
+        { path: "b", change: "added" },
+      ],
+    });
+    expect(await sandbox.restorePoint()).toBeNull();
+    await run("echo two > a; rm b");
+    const second = await sandbox.restorePoint();
+    expect(second).toMatchObject({ number: 2, count: 2 });
+    expect(await sandbox.restorePoints()).toEqual([first, second]);
+  });
+
+  it("goes back to a point, to the start, and to what was there before", async () => {
+    expect(await sandbox.restore(1)).toMatchObject({ number: 3, count: 2 });
+    expect(await run("cat a b")).toBe("one\none\n");
+    expect(await sandbox.restore(1)).toBeNull();
+    expect(await sandbox.restore(0)).toMatchObject({ number: 4 });
+    expect(await run("ls")).toBe("");
+    expect(await sandbox.restore(2)).toMatchObject({ number: 5 });
+    expect(await run("ls; cat a")).toBe("a\ntwo\n");
+    await run("touch c");
+    expect(await sandbox.undo()).toMatchObject({
+      ...{ undone: { number: 6, changes: [{ path: "c", change: "added" }] }, restores: 2 },
+      point: { number: 7, changes: [{ path: "c", change: "deleted" }] },
+    });
+    expect(await run("ls")).toBe("a\n");
+    await expect(sandbox.restore(99)).rejects.toMatchObject({ code: "snapshot.unknown" });
+    expect(await sandbox.undo()).toMatchObject({ undone: { number: 2 }, restores: 1 });
+    expect(await sandbox.undo()).toMatchObject({ undone: { number: 1 }, restores: 0 });
+    expect(await sandbox.undo()).toBeNull();
+  });
+});

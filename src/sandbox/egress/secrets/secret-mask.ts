@@ -18,6 +18,11 @@ export class SecretMask {
     this.#hidden = hidden(this.#first);
   }
 
+  /** What is hidden at the moment. */
+  get values(): string[] {
+    return [...this.#first, ...this.#added.flat()];
+  }
+
   /** Hides these as well from now on, also in the output of commands that run already. Of a long series, the newest. */
   add(values: readonly string[]): void {
     this.#added = [...this.#added, [...values]].slice(-ADDED_MAX);

@@ -20,12 +20,18 @@ export interface CommandPlace {
 /** The command that the options of `spawn` describe. */
 export function connectedCommand(
   argv: readonly string[],
-  { cwd, env = {}, timeoutMs, pty, stdin }: SpawnOptions,
+  { cwd, env = {}, timeoutMs, pty, stdin, mergeOutput, endsTree, callId }: SpawnOptions,
 ): ConnectedCommand {
-  const set = Object.entries(env).filter((pair): pair is [string, string] => typeof pair[1] === "string");
+  const variables = Object.entries(env).map(([name, value]) => [name, value ?? null]);
   return {
-    ...{ argv: [...argv], cwd: cwd ?? null, env: Object.fromEntries(set), timeoutMs: timeoutMs ?? null },
+    ...{
+      argv: [...argv],
+      cwd: cwd ?? null,
+      env: Object.fromEntries(variables),
+      timeoutMs: timeoutMs ?? null,
+    },
     ...{ pty: pty ?? null, takesInput: stdin !== "closed", keepsOutput: false, isDetached: false },
+    ...{ mergeOutput, endsTree, callId },
     id: randomUUID(),
   };
 }
@@ -44,7 +50,7 @@ export class ConnectedProcess implements SandboxProcess {
     signal: AbortSignal = new AbortController().signal,
   ) {
     const stdout = new PacedOutput();
-    const stderr = command.pty === null ? new PacedOutput() : null;
+    const stderr = command.pty === null && command.mergeOutput !== true ? new PacedOutput() : null;
     let settle: { resolve(end: string): void; reject(error: Error): void } | undefined;
     const ended = new Promise<string>((resolve, reject) => {
       settle = { resolve, reject };
@@ -69,6 +75,12 @@ export class ConnectedProcess implements SandboxProcess {
   async kill(name?: NodeJS.Signals): Promise<void> {
     if (name !== undefined) this.#connection.signal(name);
     else await this.#connection.leave();
+  }
+
+  /** Ends the command with everything that it has started. Then `exit` says how it has ended. */
+  async end(): Promise<void> {
+    this.#connection.signal("");
+    await this.exit.catch(() => undefined);
   }
 
   resize({ rows, cols }: PtySize): void {

@@ -19,17 +19,19 @@ import { FRAME, FrameReader } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";
 
+const forkedShape = object({ name: string, id: string });
 const ownerShape = object({ version: string, pid: positiveInteger, held: number, isEnding: boolean });
 export type OwnerState = Shaped<typeof ownerShape>;
 
 /** How long to wait for an answer that takes the owner no work. */
 const ANSWER_MS = 10_000;
 
-interface Asked {
+/** A request to the owner. */
+export interface Asked {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  /** A stream as it is, anything else as JSON. */
-  body?: Readable | object | undefined;
+  /** A stream or bytes as they are, anything else as JSON. */
+  body?: Readable | Uint8Array | object | undefined;
   signal: AbortSignal;
   /** Default: as long as it takes. */
   withinMs?: number | undefined;
@@ -53,7 +55,7 @@ export class OwnerClient {
   /** Null if no owner runs. */
   async state(signal: AbortSignal): Promise<OwnerState | null> {
     try {
-      const answer = await this.#json({ method: "GET", path: "/local/owner", signal, withinMs: ANSWER_MS });
+      const answer = await this.json({ method: "GET", path: "/local/owner", signal, withinMs: ANSWER_MS });
       return readOrNull(ownerShape, answer);
     } catch (error) {
       signal.throwIfAborted();
@@ -64,7 +66,7 @@ export class OwnerClient {
 
   /** Ends an owner that has no sandbox. */
   async end(signal: AbortSignal): Promise<void> {
-    await this.#json({ method: "POST", path: "/local/end", signal, withinMs: ANSWER_MS });
+    await this.json({ method: "POST", path: "/local/end", signal, withinMs: ANSWER_MS });
   }
 
   /** Starts a sandbox. Resolves to its name. */
@@ -73,7 +75,7 @@ export class OwnerClient {
     { signal, tell }: { signal: AbortSignal; tell: (text: string) => void },
   ): Promise<string> {
     let name: string | undefined;
-    await this.#ask({ method: "POST", path: "/local/sandboxes", body: request, signal }, async (response) => {
+    await this.ask({ method: "POST", path: "/local/sandboxes", body: request, signal }, async (response) => {
       for await (const line of linesOf(response)) {
         const { type, ...rest } = (parseJson(line) ?? {}) as Record<string, unknown>;
         if (type === "said") tell(`${rest.text}`);
@@ -85,9 +87,21 @@ export class OwnerClient {
     return name;
   }
 
+  /** Starts a sandbox like this one on a copy of its workspace. Resolves to its name and id. */
+  async fork(
+    wanted: string,
+    { name, signal }: { name: string | undefined; signal: AbortSignal },
+  ): Promise<{ name: string; id: string }> {
+    const query = name === undefined ? "" : `?${new URLSearchParams({ name })}`;
+    const path = `${sandboxPath(wanted)}/fork${query}`;
+    const forked = readOrNull(forkedShape, await this.json({ method: "POST", path, signal }));
+    if (forked === null) throw notUnderstood();
+    return forked;
+  }
+
   /** Ends a sandbox. What it has left; null if it had ended already. */
   async stop(name: string, signal: AbortSignal): Promise<Receipt | null> {
-    return receiptOf(await this.#json({ method: "POST", path: `${sandboxPath(name)}/stop`, signal }));
+    return receiptOf(await this.json({ method: "POST", path: `${sandboxPath(name)}/stop`, signal }));
   }
 
   /** Ends a sandbox and forgets its name. */
@@ -96,7 +110,7 @@ export class OwnerClient {
     { force, signal }: { force: boolean; signal: AbortSignal },
   ): Promise<Receipt | null> {
     const path = `${sandboxPath(name)}${force ? "?force=true" : ""}`;
-    return receiptOf(await this.#json({ method: "DELETE", path, signal }));
+    return receiptOf(await this.json({ method: "DELETE", path, signal }));
   }
 
   /** Calls the listener with the output of all commands, and waits for it. With `isFollowed` until the sandbox has ended. */
@@ -105,15 +119,12 @@ export class OwnerClient {
     { isFollowed, signal, onOutput }: { isFollowed: boolean; signal: AbortSignal; onOutput: LogListener },
   ): Promise<void> {
     const path = `${sandboxPath(name)}/logs${isFollowed ? "?follow=true" : ""}`;
-    await this.#ask(
-      { method: "GET", path, signal },
-      async (response) => await passFrames(response, onOutput),
-    );
+    await this.ask({ method: "GET", path, signal }, async (response) => await passFrames(response, onOutput));
   }
 
   /** What the sandbox uses at the moment; takes half a second. */
   async usage(name: string, signal: AbortSignal): Promise<Usage> {
-    return (await this.#json({ method: "GET", path: `${sandboxPath(name)}/usage`, signal })) as Usage;
+    return (await this.json({ method: "GET", path: `${sandboxPath(name)}/usage`, signal })) as Usage;
   }
 
   /** What is at a path of the sandbox: "file", "directory", "symlink" …; null if there is nothing. */
@@ -123,7 +134,7 @@ export class OwnerClient {
   ): Promise<string | null> {
     try {
       const path = copyPath("stat", place, follows ? { follow: "true" } : {});
-      const answer = readOrNull(typeShape, await this.#json({ method: "GET", path, signal }));
+      const answer = readOrNull(typeShape, await this.json({ method: "GET", path, signal }));
       if (answer === null) throw notUnderstood();
       return answer.type;
     } catch (error) {
@@ -137,7 +148,7 @@ export class OwnerClient {
     place: SandboxPath,
     { top, signal, take }: { top: string; signal: AbortSignal; take: (archive: Readable) => Promise<void> },
   ): Promise<void> {
-    await this.#ask({ method: "GET", path: copyPath("archive", place, { top }), signal }, take);
+    await this.ask({ method: "GET", path: copyPath("archive", place, { top }), signal }, take);
   }
 
   /** Writes an archive to a path of the sandbox: its top, or with `hasTop` false all that it has. */
@@ -146,14 +157,14 @@ export class OwnerClient {
     { archive, hasTop, signal }: { archive: Readable; hasTop: boolean; signal: AbortSignal },
   ): Promise<void> {
     const path = copyPath("archive", place, hasTop ? { top: "true" } : {});
-    await this.#json({ method: "PUT", path, body: archive, signal });
+    await this.json({ method: "PUT", path, body: archive, signal });
   }
 
-  async #json(asked: Asked): Promise<unknown> {
-    return await this.#ask(asked, async (response) => parseJson(await textOf(response)));
+  async json(asked: Asked): Promise<unknown> {
+    return await this.ask(asked, async (response) => parseJson(await textOf(response)));
   }
 
-  async #ask<T>(asked: Asked, read: (response: IncomingMessage) => Promise<T>): Promise<T> {
+  async ask<T>(asked: Asked, read: (response: IncomingMessage) => Promise<T>): Promise<T> {
     const { signal } = asked;
     signal.throwIfAborted();
     try {
@@ -168,19 +179,24 @@ export class OwnerClient {
   }
 
   #send({ method, path, body, signal, withinMs }: Asked): Promise<IncomingMessage> {
-    const bytes = body === undefined || body instanceof Readable ? null : Buffer.from(JSON.stringify(body));
+    const isStream = body instanceof Readable;
+    const isBytes = body instanceof Uint8Array;
+    const bytes = body === undefined || isStream ? null : isBytes ? body : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       const sent = httpRequest({
         ...{ socketPath: this.socket.path, method, path, signal, agent: false, timeout: withinMs },
         headers: {
           host: "localhost",
-          ...(bytes !== null && { "content-type": "application/json", "content-length": bytes.length }),
+          ...(bytes !== null && {
+            "content-type": isBytes ? "application/octet-stream" : "application/json",
+            "content-length": bytes.length,
+          }),
         },
       });
       sent.once("response", resolve);
       sent.once("timeout", () => sent.destroy(new Error("there was no answer in time")));
       sent.on("error", reject);
-      if (!(body instanceof Readable)) return void sent.end(bytes);
+      if (!isStream) return void sent.end(bytes);
       // The owner may answer before it has read everything, if it refuses it.
       pipeline(body, sent).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EPIPE" && error.code !== "ECONNRESET") reject(error);
@@ -237,7 +253,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+export async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   let rest = "";
   const decoder = new TextDecoder();
   for await (const piece of response) {

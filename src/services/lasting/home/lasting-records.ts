@@ -6,6 +6,7 @@ import { errnoOf } from "../../../lib/errno.js";
 import { makeDirectorySync } from "../../../lib/files/make-directory.js";
 import {
   nullable,
+  nullish,
   object,
   oneOf,
   positiveInteger,
@@ -29,6 +30,8 @@ const recordShape = object({
   state: oneOf("running", "stopped"),
   /** Null while it runs. */
   reason: nullable(oneOf(...END_REASONS)),
+  /** The id of the snapshot that has what it changed in its copy-on-write workspace, once it has ended. Default: nothing. */
+  changes: nullish(string),
   owner: object({
     pid: positiveInteger,
     startedAt: nullable(string),
@@ -44,8 +47,10 @@ const recordShape = object({
   }),
 });
 
+type RecordFields = Shaped<typeof recordShape>;
+
 /** A sandbox with a name, from `brig up` until `brig rm`. */
-export type LastingRecord = Shaped<typeof recordShape>;
+export type LastingRecord = Omit<RecordFields, "changes"> & Partial<Pick<RecordFields, "changes">>;
 
 function isName(text: string): boolean {
   return NAME.test(text);

@@ -5,7 +5,7 @@ import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import type { PtySize, SandboxProcess } from "../../../sandbox/index.js";
 import type { ServedProcess } from "../../serve/processes/served-process.js";
-import type { InUse, ServedSandbox } from "../../serve/sandboxes/served-sandbox.js";
+import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
 import { EXEC_PROTOCOL, encodeFrame, FRAME, type Frame, FrameReader } from "../wire/frames.js";
 import {
   type ConnectedCommand,
@@ -33,15 +33,15 @@ export async function serveExec(socket: Duplex, head: Buffer, wanted: WantedSand
   await serve({ socket, head }, async (connection) => {
     const command = await connection.command;
     if (isResumed(command)) await wanted.taken();
-    const { served, connected } = wanted.find();
-    if (isResumed(command))
-      return await served.use(
-        connection.gone,
-        async (inUse) => await connection.goOn(command, { inUse, connected }),
-      );
-    if (command.isDetached) await connection.start(command, served);
-    else
-      await served.use(connection.gone, async (inUse) => await connection.run(command, { inUse, connected }));
+    const { served, connected, points } = wanted.find();
+    // The client of a model takes restore points itself.
+    const noted = async () =>
+      isResumed(command) || command.callId == null ? await points.afterCommand() : undefined;
+    if (!isResumed(command) && command.isDetached) return await connection.start(command, { served, points });
+    await served.use(connection.gone, async (inUse) => {
+      const use = { inUse, connected, noted };
+      await (isResumed(command) ? connection.goOn(command, use) : connection.run(command, use));
+    });
   });
 }
 
@@ -105,7 +105,8 @@ function framesTo(process: SandboxProcess): FrameTarget {
       if (stdin?.writable === true) await new Promise<void>((resolve) => stdin.write(bytes, () => resolve()));
     },
     endInput: () => void stdin?.end(),
-    signal: async (name) => await process.kill(name as NodeJS.Signals).catch(() => undefined),
+    signal: async (name) =>
+      await process.kill(name === "" ? undefined : (name as NodeJS.Signals)).catch(() => undefined),
     resize: (size) => process.resize(size),
   };
 }
@@ -127,6 +128,8 @@ interface Settle {
 
 interface FollowOptions {
   inUse: InUse;
+  /** Called before the client is told of the end. */
+  noted: () => Promise<unknown>;
   hasTerminal: boolean;
   known?: { stdout: number; stderr: number };
 }
@@ -134,6 +137,8 @@ interface FollowOptions {
 interface CommandUse {
   inUse: InUse;
   connected: ConnectedCommands;
+  /** Called before the client is told of the end. */
+  noted: () => Promise<unknown>;
 }
 
 class ExecConnection {
@@ -177,7 +182,10 @@ class ExecConnection {
     this.#onChange();
   }
 
-  async start({ argv, cwd, env, timeoutMs, pty }: ConnectedCommand, served: ServedSandbox): Promise<void> {
+  async start(
+    { argv, cwd, env, timeoutMs, pty }: ConnectedCommand,
+    { served, points }: Pick<HeldSandbox, "served" | "points">,
+  ): Promise<void> {
     const { workingDirectory } = served.record;
     const process = await served.processes.start(
       {
@@ -186,10 +194,11 @@ class ExecConnection {
       },
       { signal: this.gone },
     );
+    void process.ended.catch(() => undefined).then(() => points.afterCommand());
     await this.#ended(process.record);
   }
 
-  async run(command: ConnectedCommand, { inUse, connected }: CommandUse): Promise<void> {
+  async run(command: ConnectedCommand, { inUse, connected, noted }: CommandUse): Promise<void> {
     const { id, argv, timeoutMs, pty, takesInput, keepsOutput } = command;
     const { sandbox, cwd, env, signal, onOutput } = inUse;
     const options = {
@@ -206,22 +215,29 @@ class ExecConnection {
         onStdout: (chunk) => onOutput?.("stdout", chunk),
         onStderr: (chunk) => onOutput?.("stderr", chunk),
       });
+      await noted();
       return await this.#ended(result);
     }
     const process = await connected.start(id, argv, {
       ...options,
       pty: pty ?? undefined,
       stdin: takesInput ? "pipe" : "closed",
+      mergeOutput: command.mergeOutput ?? undefined,
+      endsTree: command.endsTree ?? undefined,
+      callId: command.callId ?? undefined,
     });
     try {
-      await this.#follow(process, { inUse, hasTerminal: pty !== null });
+      await this.#follow(process, { inUse, noted, hasTerminal: pty !== null });
     } finally {
       connected.forget(id);
     }
   }
 
   /** Goes on with a command whose client was connected with another owner. */
-  async goOn({ id, stdout, stderr }: ResumedConnection, { inUse, connected }: CommandUse): Promise<void> {
+  async goOn(
+    { id, stdout, stderr }: ResumedConnection,
+    { inUse, connected, noted }: CommandUse,
+  ): Promise<void> {
     const { process, lost, inputBytes, options } = connected.claim(id);
     const end = () => void process.kill().catch(() => undefined);
     inUse.signal.addEventListener("abort", end, { once: true });
@@ -232,7 +248,7 @@ class ExecConnection {
       const missing = Math.max(0, lost.stdout - stdout) + Math.max(0, lost.stderr - stderr);
       if (missing > 0) await this.#send(hasTerminal ? FRAME.stdout : FRAME.stderr, lostText(missing));
       const known = { stdout: stdout - lost.stdout, stderr: stderr - lost.stderr };
-      await this.#follow(process, { inUse, hasTerminal, known });
+      await this.#follow(process, { inUse, noted, hasTerminal, known });
     } finally {
       inUse.signal.removeEventListener("abort", end);
       connected.forget(id);
@@ -242,7 +258,7 @@ class ExecConnection {
   /** Resolves when the client has been told everything. `known` is what it has of the output already. */
   async #follow(
     process: SandboxProcess,
-    { inUse, hasTerminal, known = { stdout: 0, stderr: 0 } }: FollowOptions,
+    { inUse, noted, hasTerminal, known = { stdout: 0, stderr: 0 } }: FollowOptions,
   ): Promise<void> {
     const { sandbox, onOutput } = inUse;
     this.#passFramesTo(framesTo(process));
@@ -258,6 +274,7 @@ class ExecConnection {
           note: (chunk) => onOutput?.("stderr", chunk),
         }),
     ]);
+    await noted();
     await this.#ended({ ...ended, image: sandbox.image });
   }
 

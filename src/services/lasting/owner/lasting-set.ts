@@ -7,7 +7,7 @@ import { systemReason } from "../../../lib/errno.js";
 import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
 import { type Owner, ownerState, readHostProcesses } from "../../../lib/owner.js";
 import type { Receipt, ResumedCommand, Sandbox, SandboxAbout } from "../../../sandbox/index.js";
-import { disposeFirst } from "../../../sandbox/index.js";
+import { aboutOf, disposeFirst, forkLasting } from "../../../sandbox/index.js";
 import { takeOver } from "../../serve/kept/take-over.js";
 import { type OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
 import { notedIn } from "../../serve/processes/process-table.js";
@@ -28,6 +28,7 @@ import {
 import { keptDirectory, readRequest, removeKept, writeRequest } from "../home/up-request.js";
 import { encodeFrame, FRAME } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
+import { CommandPoints } from "./command-points.js";
 import { ConnectedCommands } from "./connected-commands.js";
 import { endedError } from "./ended-error.js";
 import { FIRST_WORDS, SECOND_WORDS } from "./name-words.js";
@@ -66,7 +67,9 @@ export interface LastingPlace {
 /** A sandbox that the owner keeps. */
 export interface HeldSandbox {
   record: LastingRecord;
+  opened: OpenedLasting;
   served: ServedSandbox;
+  points: CommandPoints;
   /** The latest output of all its commands. */
   log: OutputLog;
   shell: SharedShell;
@@ -206,6 +209,21 @@ export class LastingSet {
     await this.#left.get(this.find(wanted).name)?.opened;
   }
 
+  /**
+   * Starts another sandbox with the same options on a copy of this one's copy-on-write workspace, without its processes. Errors: those of `open`;
+   * `workspace.invalid` for a workspace of another kind.
+   */
+  async fork(wanted: string, name: string | null, signal: AbortSignal): Promise<LastingRecord> {
+    const { record, opened } = this.get(wanted);
+    const request = readRequest(keptDirectory(this.#options.brigHome, record.name));
+    if (request === null) throw endedError(record);
+    const open: OpenLasting = async (_, { directory }) => {
+      const sandbox = await forkLasting(opened.sandbox, { lasting: directory, signal });
+      return { ...opened, sandbox, about: aboutOf(sandbox) };
+    };
+    return await this.open({ ...request, name, isFork: true }, { open, signal, tell: () => undefined });
+  }
+
   /** One that runs. Errors: `sandbox.unknown`; `engine.failed` if it is not taken over yet; `sandbox.gone` for one that has ended, with the reason. */
   get(wanted: string): HeldSandbox {
     const record = this.find(wanted);
@@ -298,8 +316,9 @@ export class LastingSet {
       opened: { ...this.#placeOf(record, opened), noted, onOutput: (stream, data) => log.add(stream, data) },
       seat: { [Symbol.dispose]: () => undefined },
     });
+    const points = new CommandPoints(sandbox, this.#options.onWarning);
     const connected = new ConnectedCommands(sandbox, noted);
-    const held = { record, served, log, shell: new SharedShell(), connected };
+    const held = { record, opened, served, log, points, shell: new SharedShell(), connected };
     this.#held.set(record.name, held);
     return held;
   }
@@ -330,6 +349,7 @@ export class LastingSet {
         await this.#keepLog(record.name);
         removeKept(this.#options.brigHome, record.name);
         this.#noteEnd(record, { reason, receipt });
+        return receipt;
       },
     };
   }
@@ -354,7 +374,10 @@ export class LastingSet {
     this.#reasons.delete(name);
     if (reason === "stopped") this.#receipts.set(name, receipt);
     try {
-      writeLasting(this.#options.brigHome, { ...record, state: "stopped", reason });
+      writeLasting(this.#options.brigHome, {
+        ...{ ...record, state: "stopped", reason },
+        changes: receipt.changes?.snapshot,
+      });
     } catch (error) {
       this.#options.onWarning(error);
     }

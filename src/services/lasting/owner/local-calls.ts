@@ -6,14 +6,20 @@ import { isBrigError } from "../../../errors.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
+import type { Sandbox } from "../../../sandbox/index.js";
 import { readVersion } from "../../../version.js";
 import { readArchive, TOP, writeArchive } from "../../serve/files/sandbox-archive.js";
 import { refusedAnswer } from "../../serve/http/refusal.js";
 import type { OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
-import { type Usage, usageOf } from "../../serve/sandboxes/usage.js";
+import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
+import { usageOf } from "../../serve/sandboxes/usage.js";
+import type { RemoteSandboxRecord } from "../../serve/wire/schemas.js";
 import { upRequestShape } from "../wire/messages.js";
 import { asSentError, notUnderstood } from "../wire/sent-error.js";
+import { answerFileCall, FILE_CALLS } from "./file-calls.js";
 import { type LastingSet, logFrame, type OpenLasting } from "./lasting-set.js";
+import { readBody, sendJson } from "./local-answers.js";
+import { placeOf } from "./sandbox-place.js";
 
 interface LocalCallsOptions {
   open: OpenLasting;
@@ -24,6 +30,9 @@ interface LocalCallsOptions {
   /** Aborted when the owner begins to end. */
   signal: AbortSignal;
 }
+
+/** Set as a header of its own, so that an error that comes later finds it. */
+const LINES_TYPE = "application/x-ndjson";
 
 interface CopyCall {
   call: string;
@@ -50,7 +59,7 @@ export class LocalCalls {
       await this.#dispatch(request, response);
     } catch (error) {
       if (!isBrigError(error)) this.#options.onWarning(error);
-      if (response.headersSent && response.getHeader("content-type") === "application/x-tar")
+      if (response.headersSent && response.getHeader("content-type") !== LINES_TYPE)
         return void response.destroy();
       if (response.headersSent) sendLine(response, { type: "error", ...asSentError(error) });
       else sendJson(response, refusedAnswer(error).status, { error: asSentError(error) });
@@ -65,6 +74,10 @@ export class LocalCalls {
     const call = `${method} ${room}${name === "" ? "" : "/NAME"}${verb === undefined ? "" : `/${verb}`}`;
     const lasting = this.#lasting;
     const given = new URLSearchParams(query);
+    if (name !== "" && FILE_CALLS.has(`${method} ${verb}`))
+      return await this.#use(name, response, async ({ sandbox: { files }, signal }) =>
+        answerFileCall(files, { call: `${method} ${verb}`, given, request, response, signal }),
+      );
     switch (call) {
       case "GET owner":
         return sendJson(response, 200, {
@@ -80,12 +93,39 @@ export class LocalCalls {
         return sendJson(response, 200, lasting.find(name));
       case "GET sandboxes/NAME/logs":
         return await sendLog(lasting.get(name).log, { isFollowed: given.has("follow"), response });
-      case "GET sandboxes/NAME/stat":
+      case "GET sandboxes/NAME/place":
+        return await this.#use(name, response, ({ sandbox, record }) =>
+          sendJson(response, 200, placeOf(sandbox, record)),
+        );
+      case "GET sandboxes/NAME/diff":
+        return await this.#use(name, response, ({ sandbox, signal }) =>
+          sendDiff(sandbox, { given, response, signal }),
+        );
+      case "POST sandboxes/NAME/apply":
+        return await this.#use(name, response, async ({ sandbox, signal }) => {
+          const paths = given.has("path") ? given.getAll("path") : undefined;
+          const options = { paths, dryRun: given.has("dry"), signal };
+          sendJson(response, 200, await sandbox.apply(options));
+        });
+      case "POST sandboxes/NAME/point":
+        return await this.#use(name, response, async ({ sandbox, signal }) =>
+          sendJson(response, 200, { point: await sandbox.restorePoint({ signal }) }),
+        );
+      case "POST sandboxes/NAME/fork":
+        return await this.#use(name, response, async ({ signal }) =>
+          sendJson(response, 200, await lasting.fork(name, given.get("name"), signal)),
+        );
+      case "POST sandboxes/NAME/undo":
+        return await this.#use(name, response, async ({ sandbox, signal }) =>
+          sendJson(response, 200, { undone: await sandbox.undo({ signal }) }),
+        );
       case "GET sandboxes/NAME/archive":
       case "PUT sandboxes/NAME/archive":
         return await this.#copy(name, { call, given, request, response });
       case "GET sandboxes/NAME/usage":
-        return sendJson(response, 200, await this.#usage(name, response));
+        return await this.#use(name, response, async ({ sandbox, signal }) =>
+          sendJson(response, 200, await usageOf(sandbox, signal)),
+        );
       case "POST sandboxes/NAME/stop":
         return sendJson(response, 200, { ...lasting.find(name), receipt: await lasting.stop(name) });
       case "DELETE sandboxes/NAME":
@@ -98,11 +138,16 @@ export class LocalCalls {
     }
   }
 
-  async #usage(name: string, response: ServerResponse): Promise<Usage> {
+  /** Calls `run` while the sandbox is not idle, with a signal that is aborted when the client goes. */
+  async #use(
+    name: string,
+    response: ServerResponse,
+    run: (inUse: InUse & { record: RemoteSandboxRecord }) => unknown,
+  ): Promise<void> {
     const gone = new AbortController();
     response.once("close", () => gone.abort(new DOMException("the client has disconnected", "AbortError")));
     const { served } = this.#lasting.get(name);
-    return await served.use(gone.signal, async ({ sandbox, signal }) => await usageOf(sandbox, signal));
+    await served.use(gone.signal, async (inUse) => void (await run({ ...inUse, record: served.record })));
   }
 
   async #copy(name: string, { call, given, request, response }: CopyCall): Promise<void> {
@@ -123,8 +168,7 @@ export class LocalCalls {
         }
         return sendJson(response, 200, {});
       }
-      const stat = await sandbox.files.stat(path, { followSymlinks: given.has("follow"), signal });
-      if (call.endsWith("stat")) return sendJson(response, 200, { type: stat.type });
+      await sandbox.files.stat(path, { followSymlinks: false, signal });
       response.writeHead(200, { "content-type": "application/x-tar" });
       await pipeline(readArchive(sandbox.files, { path, top: given.get("top") ?? TOP, signal }), response);
     });
@@ -132,12 +176,15 @@ export class LocalCalls {
 
   /** Sends a line for each text that is printed meanwhile, and a last one with the record or the error. */
   async #open(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const given = readOrNull(upRequestShape, parseJson((await readBody(request)).toString()));
+    const given = readOrNull(
+      upRequestShape,
+      parseJson((await readBody(request, MAX_REQUEST_BYTES)).toString()),
+    );
     if (given === null) throw notUnderstood();
     const gone = new AbortController();
     response.once("close", () => gone.abort(new DOMException("the client has disconnected", "AbortError")));
     using either = new AnySignal([gone.signal, this.#options.signal]);
-    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    response.setHeader("content-type", LINES_TYPE).writeHead(200);
     const tell = (text: string) => sendLine(response, { type: "said", text });
     const { open } = this.#options;
     const record = await this.#lasting.open(given, { open, signal: either.signal, tell });
@@ -146,15 +193,30 @@ export class LocalCalls {
   }
 }
 
-function sendJson(response: ServerResponse, status: number, value: object): void {
-  const bytes = Buffer.from(JSON.stringify(value));
-  response
-    .writeHead(status, { "content-type": "application/json", "content-length": bytes.length })
-    .end(bytes);
-}
-
 function sendLine(response: ServerResponse, line: object): void {
   if (response.writable) response.write(`${JSON.stringify(line)}\n`);
+}
+
+/** Sends a line for each change, and a last one with the counts. */
+async function sendDiff(
+  sandbox: Sandbox,
+  { given, response, signal }: { given: URLSearchParams; response: ServerResponse; signal: AbortSignal },
+): Promise<void> {
+  const number = (name: string) => (given.has(name) ? Number(given.get(name)) : undefined);
+  const { count, tooLarge, notEntered } = await sandbox.diff({
+    paths: given.has("path") ? given.getAll("path") : undefined,
+    patches: !given.has("nopatches"),
+    ...{ maxFileBytes: number("maxfile"), maxPatchBytes: number("maxpatch"), signal },
+    async onChange({ pathBytes, ...change }) {
+      if (!response.headersSent) response.setHeader("content-type", LINES_TYPE).writeHead(200);
+      const pathBase64 = Buffer.from(pathBytes).toString("base64");
+      if (response.write(`${JSON.stringify({ type: "change", ...change, pathBase64 })}\n`)) return;
+      await once(response, "drain", { signal });
+    },
+  });
+  if (!response.headersSent) response.setHeader("content-type", LINES_TYPE).writeHead(200);
+  sendLine(response, { type: "diff", count, tooLarge, notEntered });
+  response.end();
 }
 
 /** Sends the output as frames; it waits while the client does not read. */
@@ -183,15 +245,4 @@ async function sendLog(
 async function discardRest(request: IncomingMessage): Promise<void> {
   request.resume();
   await finished(request, { writable: false }).catch(() => undefined);
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > MAX_REQUEST_BYTES) throw notUnderstood();
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
 }

@@ -8,7 +8,7 @@ const SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec b
 const PURPOSE = "shared shell";
 
 interface ShellOptions {
-  env: Record<string, string>;
+  env: Readonly<Record<string, string | null>>;
   pty: PtySize;
 }
 

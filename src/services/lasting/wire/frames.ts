@@ -9,7 +9,7 @@ export const FRAME = {
   inputEnd: 2,
   /** JSON: the rows and columns of the terminal. */
   resize: 3,
-  /** The name of a signal, such as SIGINT. */
+  /** The name of a signal, such as SIGINT; nothing ends the command with everything that it has started. */
   signal: 4,
   /** JSON, in place of the command: which one the client had a connection for, whose owner was killed. */
   resume: 5,

@@ -18,7 +18,8 @@ export const commandShape = object({
   argv: array(string),
   /** Null: where commands of the sandbox start. */
   cwd: nullable(string),
-  env: record(string),
+  /** Null removes a variable of the sandbox. */
+  env: record(nullable(string)),
   timeoutMs: nullable(number),
   pty: nullable(object({ rows: positiveInteger, cols: positiveInteger })),
   takesInput: boolean,
@@ -28,8 +29,17 @@ export const commandShape = object({
   id: nullish(stringLike(/^[0-9a-z-]{1,64}$/)),
   /** Start it only: it goes on when the connection has ended, which says what its id is. */
   isDetached: boolean,
+  /** One pipe for both outputs. Default: no. */
+  mergeOutput: nullish(boolean),
+  /** Nothing outlives the main process. Default: what it leaves runs on. */
+  endsTree: nullish(boolean),
+  /** The model's call that the command is for. Default: none. */
+  callId: nullish(string),
 });
-export type ConnectedCommand = Shaped<typeof commandShape>;
+type CommandFields = Shaped<typeof commandShape>;
+type UsuallyMissing = "mergeOutput" | "endsTree" | "callId";
+export type ConnectedCommand = Omit<CommandFields, UsuallyMissing> &
+  Partial<Pick<CommandFields, UsuallyMissing>>;
 
 const count: Shape<number> = (value, path) => (value === 0 ? 0 : positiveInteger(value, path));
 
@@ -54,14 +64,45 @@ export const upRequestShape = object({
   cwd: string,
   /** Those of the client. */
   variables: record(string),
+  /** Whether it is the fork of a sandbox with the same options, whose ports stay its own. Default: no. */
+  isFork: nullish(boolean),
 });
-export type UpRequest = Shaped<typeof upRequestShape>;
+type UpFields = Shaped<typeof upRequestShape>;
+export type UpRequest = Omit<UpFields, "isFork"> & Partial<Pick<UpFields, "isFork">>;
 
 /** An error as it is sent to the client, for which it is the same error. */
 export const sentErrorShape = object({
   code: string,
   message: string,
   hint: nullish(string),
+  errno: nullish(string),
   reason: nullish(string),
   disk: nullish((value: unknown) => value),
 });
+
+/** How many zeros come before the bytes of a file that are sent, which are not sent. */
+export const HOLE_HEADER = "brig-hole-bytes";
+/** The content type of the entries of a directory, which are frames. */
+export const LISTING_TYPE = "application/x-brig-listing";
+/** The most of a file that is sent at once in either direction. */
+export const MAX_FILE_BYTES = 256 * 1024 * 1024;
+
+/** What a model is told of a sandbox that it works in, and what is recorded of it. */
+export const placeShape = object({
+  id: string,
+  image: string,
+  /** A mode, or the path of a policy file as it was written. */
+  mode: string,
+  policyFile: string,
+  network: string,
+  workspace: nullable(string),
+  workingDirectory: string,
+  /** Directories besides the workspace that commands may write to. */
+  writableRoots: array(string),
+  /** Null without a copy-on-write workspace. */
+  snapshotId: nullable(string),
+  proof: (value: unknown) => value,
+  /** Its secrets, which the tools of a model hide in what they return. */
+  secrets: array(string),
+});
+export type SandboxPlaceAnswer = Shaped<typeof placeShape>;

@@ -11,22 +11,24 @@ export function asSentError(error: unknown): SentError {
       code: "serve.failed",
       message: `the process that keeps the sandboxes has a fault: ${error instanceof Error ? error.message : error}`,
       hint: "its log is service.log in $BRIG_HOME",
+      errno: undefined,
       reason: undefined,
       disk: undefined,
     };
-  const { code, message, hint, reason, disk } = error;
-  return { code, message, hint, reason, disk };
+  const { code, message, hint, errno, reason, disk } = error;
+  return { code, message, hint, errno, reason, disk };
 }
 
 /** The error that was sent, or one that says that it is not understood. */
 export function asBrigError(sent: unknown): BrigError {
   const read = readOrNull(sentErrorShape, sent);
   if (read === null) return notUnderstood();
-  const { code, message, hint, reason, disk } = read;
+  const { code, message, hint, errno, reason, disk } = read;
   return new BrigError(message, {
     // Another version may have further codes; programs that test for a code do not know them either.
     code: code as ErrorCode,
     hint: hint ?? undefined,
+    errno: errno ?? undefined,
     reason: (reason ?? undefined) as GoneReason | undefined,
     disk: (disk ?? undefined) as BrigErrorOptions["disk"],
   });

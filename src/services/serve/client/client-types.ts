@@ -7,8 +7,10 @@ import type {
   PortableProcess,
   PortableSandbox,
   PortableSpawnOptions,
+  PortableWorkspace,
   WorkspaceDiff,
 } from "../../../sandbox/index.js";
+import type { RemoteEgress, RemoteProof, RemoteReceipt } from "../wire/account-schemas.js";
 import type { RemoteProcessRecord } from "../wire/process-schemas.js";
 import type { RemoteExit, RemoteSandboxRecord } from "../wire/schemas.js";
 
@@ -75,7 +77,7 @@ export type RemoteDiffOptions = RemoteCallOptions &
   Pick<DiffOptions, "patches" | "maxFileBytes" | "maxPatchBytes">;
 
 /** A sandbox of a service. Of a command's output it keeps 1 MiB each unless `maxOutputBytes` says otherwise, which may be 8 MiB. */
-export interface RemoteSandbox extends PortableSandbox {
+export interface RemoteSandbox extends PortableSandbox, PortableWorkspace {
   /** As the service described it when it was created or asked for. */
   readonly record: RemoteSandboxRecord;
   readonly files: RemoteFiles;
@@ -113,6 +115,15 @@ export interface RemoteSandbox extends PortableSandbox {
   snapshot(options?: RemoteCallOptions & { name?: string | undefined }): Promise<RemoteSnapshot>;
   /** What is in the workspace that was empty at first. Error: `usage.invalid` for a sandbox without a workspace. */
   diff(options?: RemoteDiffOptions): Promise<WorkspaceDiff>;
+  /** What the kernel said of its policy before the first command. */
+  proof(options?: RemoteCallOptions): Promise<RemoteProof>;
+  /**
+   * What its programs tried to reach so far. With the network `learn`, also the shortest list of hosts that allows what they have
+   * reached, for `createSandbox({ network })`.
+   */
+  egress(options?: RemoteCallOptions): Promise<RemoteEgress>;
+  /** What it has left, once it was removed. Errors: `usage.invalid` while it is there; `serve.unknown` if that was long ago. */
+  receipt(options?: RemoteCallOptions): Promise<RemoteReceipt>;
   /**
    * Ends everything in the sandbox of a task, and grades in a fresh container what is left. Called again, it gives the
    * same. Error: `usage.invalid` for a sandbox of no task.

@@ -2,6 +2,7 @@ import { attemptResultSchema } from "../../../batch/index.js";
 import { BrigError, type ErrorCode, isBrigError } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import type { CommandOptions } from "../../../sandbox/index.js";
+import { egressSchema, proofSchema, receiptSchema } from "../wire/account-schemas.js";
 import { processListSchema } from "../wire/process-schemas.js";
 import {
   type ExecLine,
@@ -46,6 +47,9 @@ export function remoteSandbox(calls: HttpCalls, record: RemoteSandboxRecord): Re
     setNetwork: async (network, { signal } = {}) =>
       await calls.json("setNetwork", sandboxSchema, { id, body: { network }, signal }),
     ...remoteWorkspace(calls, id, (fork) => remoteSandbox(calls, fork)),
+    proof: async ({ signal } = {}) => await calls.json("getProof", proofSchema, { id, signal }),
+    egress: async ({ signal } = {}) => await calls.json("getEgress", egressSchema, { id, signal }),
+    receipt: async ({ signal } = {}) => await calls.json("getReceipt", receiptSchema, { id, signal }),
     grade: async ({ signal } = {}) => await calls.json("gradeSandbox", attemptResultSchema, { id, signal }),
     delete: remove,
     close,

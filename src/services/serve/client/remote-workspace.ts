@@ -1,4 +1,5 @@
-import type { WorkspaceDiff } from "../../../sandbox/index.js";
+import type { PortableWorkspace, WorkspaceDiff } from "../../../sandbox/index.js";
+import { pointListSchema, takenPointSchema, undoneSchema } from "../wire/point-schemas.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import {
   diffSchema,
@@ -14,7 +15,7 @@ export function remoteWorkspace(
   calls: HttpCalls,
   id: string,
   forkOf: (record: RemoteSandboxRecord) => RemoteSandbox,
-): Pick<RemoteSandbox, "fork" | "snapshot" | "diff"> {
+): Pick<RemoteSandbox, "fork" | "snapshot" | "diff" | keyof PortableWorkspace> {
   const fork = async ({ count, signal }: RemoteCallOptions & { count?: number } = {}) => {
     const { sandboxes } = await calls.json("forkSandbox", forkListSchema, { id, body: { count }, signal });
     const forks = sandboxes.map(forkOf);
@@ -26,6 +27,13 @@ export function remoteWorkspace(
     snapshot: async ({ name, signal } = {}) =>
       remoteSnapshot(calls, await calls.json("takeSnapshot", snapshotSchema, { id, body: { name }, signal })),
     diff: async (options = {}) => await diffOf(calls, id, options),
+    restorePoint: async ({ signal } = {}) =>
+      (await calls.json("takeRestorePoint", takenPointSchema, { id, signal })).point,
+    restorePoints: async ({ signal } = {}) =>
+      (await calls.json("listRestorePoints", pointListSchema, { id, signal })).points,
+    restore: async (point, { signal } = {}) =>
+      (await calls.json("restore", takenPointSchema, { id, body: { point }, signal })).point,
+    undo: async ({ signal } = {}) => (await calls.json("undo", undoneSchema, { id, signal })).undone,
   };
 }
 

@@ -4,10 +4,12 @@ import { imageUser } from "../../../batch/index.js";
 import { invalidUsage } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
 import type {
+  EgressSettings,
   Engine,
   ImageSummary,
   LoadedPolicy,
   Policy,
+  Receipt,
   ResumedCommand,
   Sandbox,
   SandboxLimits,
@@ -23,20 +25,25 @@ import {
   letGoOfLasting,
   missingImage,
   parseNetwork,
+  removeSnapshot,
   resolveSettings,
   resumeLasting,
+  runSetup,
   sendingHeaders,
   settingsOf,
+  setupFailure,
   startFromSnapshot,
   startSandbox,
 } from "../../../sandbox/index.js";
 import { KEPT_LEASE_SECONDS, type KeptHome } from "../kept/kept-home.js";
 import { type KeptRecord, newKeptDirectory, type Opening, removeKept } from "../kept/kept-records.js";
 import { notedIn } from "../processes/process-table.js";
+import type { RemoteSecrets } from "../wire/opening-schemas.js";
 import type { RemoteSandboxOptions } from "../wire/schemas.js";
 import { EmptyDirectory } from "../workspaces/empty-directory.js";
 import { watchedEgress } from "./egress-counts.js";
 import { closedNetwork, requireNetwork, shownNetwork } from "./replace-network.js";
+import { ServedEgress } from "./served-egress.js";
 import type { OpenedPlace } from "./served-sandbox.js";
 
 /** What the sandboxes of the service have in common, and what a client gets that says nothing. */
@@ -82,7 +89,8 @@ export async function openFree(
   { places, directory, signal }: OpenFree,
 ): Promise<OpenedPlace> {
   const { image: imageName = places.image, mode = places.mode, network = "none" } = request;
-  if (network !== "none") requireNetwork(network, places);
+  for (const one of [network, request.setup?.network ?? "none"])
+    if (one !== "none" || request.secrets !== undefined) requireNetwork(one, places);
   const { engine, pool } = places;
   const isUsual =
     imageName === places.image &&
@@ -90,6 +98,8 @@ export async function openFree(
     network === "none" &&
     request.user === undefined &&
     request.limits === undefined &&
+    request.secrets === undefined &&
+    request.setup === undefined &&
     !hasWorkspace(request);
   if (isUsual && pool !== null) {
     const { sandbox, image } = await takeWarm(pool, imageName, { engine, signal });
@@ -104,7 +114,9 @@ export async function openFree(
     places,
     workspace: workspace && { directory: workspace.path, path: workingDirectory },
   });
-  const settings = await settingsFrom(opening, places);
+  const settings = await settingsFrom(opening, places, request);
+  if (request.secrets !== undefined && !settings.inspection)
+    throw invalidUsage("secrets need a list of allowed hosts", 'choose network: "allowlist:HOST,…"');
   const place = { engine, brigHome: places.environment.brigHome };
   const { policy } = settings.policy;
   opening.user = request.user === undefined ? null : await userOf(request.user, { policy, image, place });
@@ -114,8 +126,9 @@ export async function openFree(
     sentHeaders === undefined
       ? planned
       : await sendingHeaders(planned, { sent: sentHeaders, caFiles: places.caFiles ?? [] });
-  // What programs are sent with is kept nowhere, so that nobody else can go on with such a sandbox.
-  const kept = sentHeaders === undefined && places.kept?.keeps === true ? places.kept : null;
+  // Secrets, and what requests are sent with, are written nowhere, so that nobody else can go on with such a sandbox.
+  const isSecret = sentHeaders !== undefined || request.secrets !== undefined;
+  const kept = !isSecret && places.kept?.keeps === true ? places.kept : null;
   const lasting = kept === null ? undefined : newKeptDirectory(kept.directory);
   const start = { engine, signal, lasting };
   try {
@@ -127,7 +140,8 @@ export async function openFree(
             brigHome: places.environment.brigHome,
             start,
           });
-    return await newPlaceIn(sandbox, { opening, workingDirectory, workspace, signal });
+    const isSetUp = request.setup !== undefined;
+    return await newPlaceIn(sandbox, { opening, workingDirectory, workspace, isSetUp, signal });
   } catch (error) {
     if (lasting !== undefined) removeKept(lasting);
     throw error;
@@ -167,10 +181,17 @@ function openingOf(
   };
 }
 
-async function settingsFrom(opening: Opening, { environment, kept }: FreePlaces): Promise<SandboxSettings> {
+async function settingsFrom(
+  opening: Opening,
+  { environment, kept }: FreePlaces,
+  { secrets, setup, env: own }: Pick<SandboxRequest, "secrets" | "setup" | "env"> = {},
+): Promise<SandboxSettings> {
   const { image, mode, network, runtime, limits, env, workspace } = opening;
   const settings = await resolveSettings({
-    ...{ image, mode, network, limits, env, environment },
+    ...{ image, mode, network, limits, environment, setup },
+    // The set-up has the variables that commands will have.
+    env: setup === undefined ? env : { ...env, ...own },
+    egress: secrets && { secrets: heldSecrets(secrets) },
     runtime: runtime ?? undefined,
     workspace: workspace?.directory ?? null,
     workspaceKind: workspace === null ? "none" : "overlay",
@@ -215,6 +236,8 @@ interface PlaceOptions {
   workingDirectory: string;
   /** What is below its workspace. Default: it has none. */
   workspace?: EmptyDirectory | null;
+  /** Whether it is set up: a fork is as its parent was. Default: it is not. */
+  isSetUp?: boolean;
 }
 
 async function newPlaceIn(
@@ -222,26 +245,31 @@ async function newPlaceIn(
   { signal, ...options }: PlaceOptions & { signal: AbortSignal },
 ): Promise<OpenedPlace> {
   const directory = lastingDirectoryOf(sandbox);
+  const { workingDirectory, isSetUp = false } = options;
+  const place = placeIn(sandbox, options);
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
     if (settingsOf(sandbox).policy.policy.rootfs === "rw")
-      await sandbox.files.mkdir(options.workingDirectory, { recursive: true, signal });
+      await sandbox.files.mkdir(workingDirectory, { recursive: true, signal });
+    if (isSetUp) await setUp(sandbox, workingDirectory, signal);
   } catch (error) {
-    await sandbox[Symbol.asyncDispose]();
+    await place.close();
     if (directory !== null) removeKept(directory);
     throw error;
   }
-  return placeIn(sandbox, options);
+  return place;
 }
 
 function placeIn(sandbox: Sandbox, options: PlaceOptions): OpenedPlace {
   const { opening, workingDirectory, workspace } = options;
   const { image, mode } = opening;
+  const { network } = settingsOf(sandbox).policy.policy;
   const held = workspace?.hold();
   const directory = lastingDirectoryOf(sandbox);
   return {
     ...{ sandbox, image, mode, workingDirectory, egress: watchedEgress(sandbox) },
-    network: shownNetwork(settingsOf(sandbox).policy.policy.network),
+    egressLog: new ServedEgress(sandbox, { learns: network.kind === "allowlist" && network.learns === true }),
+    network: shownNetwork(network),
     ...{ task: null, instruction: null, grade: null, noted: notedIn(sandbox) },
     ...(directory !== null && {
       kept: {
@@ -259,14 +287,40 @@ function placeIn(sandbox: Sandbox, options: PlaceOptions): OpenedPlace {
         // This sandbox may be removed before its fork is there.
         await using _held = workspace?.hold();
         const lasting = directory === null ? undefined : newKeptDirectory(dirname(directory));
-        return await newPlaceIn(await forkLasting(sandbox, { signal, lasting }), { ...options, signal });
+        const forked = await forkLasting(sandbox, { signal, lasting });
+        return await newPlaceIn(forked, { ...options, isSetUp: false, signal });
       },
     }),
     async close() {
-      await sandbox.close();
+      const receipt = await closeAll(sandbox);
       await held?.[Symbol.asyncDispose]();
+      return receipt;
     },
   };
+}
+
+/** Its restore points go with it: nobody could open them again. */
+async function closeAll(sandbox: Sandbox): Promise<Receipt> {
+  const receipt = await sandbox.close();
+  const { snapshotId } = sandbox;
+  if (snapshotId !== null) await removeSnapshot(settingsOf(sandbox).environment.brigHome, snapshotId);
+  return receipt;
+}
+
+/** Error: `setup.failed`, with the end of what it has printed. */
+async function setUp(sandbox: Sandbox, cwd: string, signal: AbortSignal): Promise<void> {
+  const failure = setupFailure(await runSetup(sandbox, { cwd, signal }));
+  if (failure !== null) throw failure;
+}
+
+/** What a client may say of a secret: its value, and never where one of the service's own is. */
+function heldSecrets(secrets: RemoteSecrets): NonNullable<EgressSettings["secrets"]> {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, { plainHttp, ...secret }]) => [
+      name,
+      { ...secret, plain_http: plainHttp },
+    ]),
+  );
 }
 
 function startDirectory(request: RemoteSandboxOptions, image: ImageSummary | null): string {

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { BrigError } from "../../../errors.js";
+import { BrigError, invalidUsage } from "../../../errors.js";
+import type { Receipt } from "../../../sandbox/index.js";
 import { busy } from "../http/refusal.js";
 import type { ClientRights } from "../http/served-client.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
@@ -21,6 +22,7 @@ export interface SandboxSetOptions {
 }
 
 const RETRY_SECONDS = 2;
+const MAX_RECEIPTS = 1024;
 
 /** All sandboxes of all clients. */
 export class SandboxSet {
@@ -28,6 +30,8 @@ export class SandboxSet {
   readonly #sandboxes = new Map<string, ServedSandbox>();
   /** Those of an earlier service that are not taken over yet, and whose they are. */
   readonly #expected = new Map<string, string>();
+  /** Of the latest sandboxes that were removed. */
+  readonly #receipts = new Map<string, { client: string; receipt: Receipt }>();
   #addedCount = 0;
 
   constructor(options: SandboxSetOptions) {
@@ -199,9 +203,22 @@ export class SandboxSet {
     return (await Promise.all(closing)).filter((goesOn) => goesOn).length;
   }
 
+  /** What a sandbox that was removed has left. Errors: `usage.invalid` while it is there; `serve.unknown`. */
+  receipt(client: string, id: string): Receipt {
+    const kept = this.#receipts.get(id);
+    if (kept !== undefined && kept.client === client) return kept.receipt;
+    this.get(client, id);
+    throw invalidUsage("the sandbox is still there", "its receipt is there once it was deleted");
+  }
+
   async #remove(sandbox: ServedSandbox): Promise<void> {
+    const { id, client } = sandbox;
     await sandbox.remove();
-    this.#sandboxes.delete(sandbox.id);
+    this.#sandboxes.delete(id);
+    if (sandbox.receipt === null) return;
+    this.#receipts.set(id, { client, receipt: sandbox.receipt });
+    const [oldest] = this.#receipts.keys();
+    if (this.#receipts.size > MAX_RECEIPTS && oldest !== undefined) this.#receipts.delete(oldest);
   }
 }
 

@@ -2,16 +2,18 @@ import type { AttemptResult } from "../../../batch/index.js";
 import { BrigError, invalidUsage } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
-import type { Sandbox } from "../../../sandbox/index.js";
+import type { Receipt, Sandbox } from "../../../sandbox/index.js";
 import { WatchSet } from "../files/watch-set.js";
 import { forgetKept, type Opening, removeKept, writeKept } from "../kept/kept-records.js";
 import type { OutputStreamName } from "../processes/output-log.js";
 import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
+import type { RemoteEgress } from "../wire/account-schemas.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { CommandLog } from "./command-log.js";
 import type { EgressCounts } from "./egress-counts.js";
 import type { KnownKey } from "./idempotent-creates.js";
 import { replaceNetwork } from "./replace-network.js";
+import type { ServedEgress } from "./served-egress.js";
 import { UsageWatch } from "./usage.js";
 
 /** After this time a removal is tried again that the engine did not confirm. */
@@ -76,7 +78,8 @@ export class ServedSandbox {
   #callCount = 0;
   #state: RemoteSandboxRecord["state"] = "open";
   #grading: Promise<AttemptResult> | undefined;
-  #removing: Promise<void> | undefined;
+  #removing: Promise<Receipt | null> | undefined;
+  #receipt: Receipt | null = null;
   #isRemoved = false;
 
   constructor(options: ServedSandboxOptions) {
@@ -119,6 +122,16 @@ export class ServedSandbox {
   /** What the service itself asks of it. A call of a client goes through `use`. */
   get sandbox(): Sandbox {
     return this.#options.opened.sandbox;
+  }
+
+  /** What its programs tried to reach, one by one. */
+  get egressLog(): RemoteEgress {
+    return this.#options.opened.egressLog?.now ?? { attempts: [], proposal: null };
+  }
+
+  /** What it has left; null while it is there, and for the container of a task. */
+  get receipt(): Receipt | null {
+    return this.#receipt;
   }
 
   get labels(): Readonly<Record<string, string>> {
@@ -236,7 +249,7 @@ export class ServedSandbox {
     if (kept !== undefined) forgetKept(kept.directory);
     this.#removing ??= this.#options.opened.close();
     try {
-      await this.#removing;
+      this.#receipt = await this.#removing;
       if (kept !== undefined) removeKept(kept.directory);
     } catch (error) {
       this.#removing = undefined;
@@ -363,6 +376,8 @@ export interface OpenedPlace {
   kept?: KeptPlace | undefined;
   /** Opens a sandbox like it on a copy of its workspace. Default: it has no workspace. */
   fork?: ((signal: AbortSignal) => Promise<OpenedPlace>) | undefined;
-  /** Ends everything. May be called again. */
-  close(): Promise<void>;
+  /** What its programs try to reach. Default: nobody keeps that. */
+  egressLog?: ServedEgress | undefined;
+  /** Ends everything, and says what is left; null where that is not known. May be called again. */
+  close(): Promise<Receipt | null>;
 }

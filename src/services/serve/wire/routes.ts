@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { attemptResultSchema } from "../../../batch/index.js";
 import type { UploadedBody } from "../http/uploaded-body.js";
+import { egressSchema, proofSchema, receiptSchema } from "./account-schemas.js";
 import {
   archiveSchema,
   fileChangeLineSchema,
@@ -17,6 +18,7 @@ import {
   readSandboxOverviewSchema,
   sandboxOverviewSchema,
 } from "./overview-schemas.js";
+import { pointListSchema, restoreSchema, takenPointSchema, undoneSchema } from "./point-schemas.js";
 import {
   attachSchema,
   outputSchema,
@@ -392,6 +394,49 @@ export const routes = {
     path: "/v1/snapshots/{id}",
     summary: "Remove a snapshot. Sandboxes that were created from it stay",
     answer: none,
+  },
+  takeRestorePoint: {
+    method: "POST",
+    path: `${sandbox}/restore-points`,
+    summary: "Store what has changed in the workspace since the last restore point, to go back to",
+    answer: { status: 200, body: takenPointSchema },
+  },
+  listRestorePoints: {
+    method: "GET",
+    path: `${sandbox}/restore-points`,
+    summary: "The restore points of the workspace, the first one first",
+    answer: { status: 200, body: pointListSchema },
+  },
+  restore: {
+    method: "POST",
+    path: `${sandbox}/restore`,
+    summary: "Make the workspace as it was at a restore point, while commands go on",
+    body: restoreSchema,
+    answer: { status: 200, body: takenPointSchema },
+  },
+  undo: {
+    method: "POST",
+    path: `${sandbox}/undo`,
+    summary: "Make the workspace as it was before the last restore point that was not undone yet",
+    answer: { status: 200, body: undoneSchema },
+  },
+  getProof: {
+    method: "GET",
+    path: `${sandbox}/proof`,
+    summary: "What the kernel said of the policy before the first command",
+    answer: { status: 200, body: proofSchema },
+  },
+  getReceipt: {
+    method: "GET",
+    path: `${sandbox}/receipt`,
+    summary: "What a sandbox has left, once it was removed; the service knows the latest 1024",
+    answer: { status: 200, body: receiptSchema },
+  },
+  getEgress: {
+    method: "GET",
+    path: `${sandbox}/egress`,
+    summary: "What programs of a sandbox tried to reach, and with the network learn, a list of hosts for it",
+    answer: { status: 200, body: egressSchema },
   },
   createEpisode: {
     method: "POST",

@@ -4,7 +4,8 @@ import { GONE_REASONS } from "../../../errors.js";
 import type { CallCause } from "../../../sandbox/index.js";
 import { FILE_TYPES, MAX_TIMEOUT_MS, SANDBOX_MODES } from "../../../sandbox/index.js";
 import { fullDiskSchema } from "./error-body.js";
-import { labelsSchema, networkSchema } from "./setting-schemas.js";
+import { secretsSchema, setupSchema } from "./opening-schemas.js";
+import { createdNetworkSchema, labelsSchema } from "./setting-schemas.js";
 
 const fullPlaceShape = {
   path: z.string(),
@@ -93,10 +94,10 @@ export const createSandboxSchema = z.strictObject({
       "In place of image: the image of one of the service's tasks, built if that is needed. Nothing else is the task's",
     ),
   mode: z.enum(SANDBOX_MODES).optional().describe("What commands may do. Default: the service's"),
-  network: networkSchema
+  network: createdNetworkSchema
     .optional()
     .describe(
-      "none, full, or allowlist:HOST,… Only none, the default, is there unless the service allows more",
+      "none, full, allowlist:HOST,…, or learn for every public host, of which GET …/egress then proposes a list. Only none, the default, is there unless the service allows more",
     ),
   user: z
     .string()
@@ -124,6 +125,8 @@ export const createSandboxSchema = z.strictObject({
       "One of the client's snapshots: the workspace has its files, by default where they were. Nothing else of the sandbox it was taken of comes along",
     ),
   env: z.record(name, value).optional().describe("Variables for all commands"),
+  secrets: secretsSchema.optional(),
+  setup: setupSchema.optional(),
   labels: labelsSchema.optional(),
   limits: z
     .strictObject({
@@ -164,7 +167,7 @@ export const sandboxSchema = z.object({
     ),
   image: z.string().describe("By name, or by id for a task"),
   mode: z.string().nullable().describe("Null for a task, whose limits are its own"),
-  network: z.string().describe("none, full or allowlist:HOST,…, as it is at the moment"),
+  network: z.string().describe("none, full, learn or allowlist:HOST,…, as it is at the moment"),
   task: z.string().nullable(),
   instruction: z.string().nullable().describe("What the task asks for"),
   workingDirectory: z.string(),

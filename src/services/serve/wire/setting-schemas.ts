@@ -52,6 +52,11 @@ const shortEnough = [
 /** The network that a sandbox is created with. */
 export const networkSchema = z.union([z.enum(["none", "full"]), listedHosts]).refine(...shortEnough);
 
+/** The same, or one that lets programs reach every public host and records which they were. */
+export const createdNetworkSchema = z
+  .union([z.literal("learn"), z.templateLiteral(["learn:", z.string()]), networkSchema])
+  .refine(...shortEnough);
+
 export const setNetworkSchema = z.strictObject({
   network: z
     .union([z.literal("none"), listedHosts])

@@ -44,6 +44,7 @@ function opened(hasWorkspace: boolean): OpenedPlace {
     async close() {
       if (isOpen) openCount--;
       isOpen = false;
+      return null;
     },
   };
 }

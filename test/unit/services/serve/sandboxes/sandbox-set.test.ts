@@ -31,7 +31,7 @@ beforeEach(() => {
     open: async () => ({
       sandbox: { setNetwork } as unknown as Sandbox,
       ...{ image: "i", mode: "workspace-write", network: "none", task, instruction: null },
-      ...{ workingDirectory: "/", grade: null, onEnding: null, close: async () => undefined },
+      ...{ workingDirectory: "/", grade: null, onEnding: null, close: async () => null },
     }),
     ...{ idleMs: 100 * HOUR, maxLifeMs: HOUR, onWarning: () => undefined },
   });

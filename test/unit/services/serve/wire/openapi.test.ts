@@ -87,6 +87,7 @@ const needed: Partial<Record<RouteName, object>> = {
   resizeProcess: { rows: 24, cols: 80 },
   signalProcess: { signal: "SIGTERM" },
   extendSandbox: { lifeMs: 1000 },
+  restore: { point: 1 },
   setNetwork: { network: "none" },
 };
 

@@ -1,0 +1,272 @@
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { testEngine } from "../../support/engine.js";
+import { endProcess, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+import { pngPicture } from "../../support/pictures.js";
+import { callDone, messageDone, respond, startResponsesServer } from "../../support/responses-server.js";
+
+const patience = { timeout: 30_000, interval: 100 };
+
+interface SessionLine {
+  type: string;
+  payload: Record<string, unknown>;
+}
+
+/** A script that makes the calls, one after the other, and is done. */
+async function play(place: LastingPlace, calls: readonly object[]): Promise<string> {
+  const file = join(place.home, "..", "play.yaml");
+  const steps = [...calls.map((call) => ({ calls: [call] })), { text: "done" }];
+  await writeFile(file, JSON.stringify({ steps }));
+  return file;
+}
+
+/** The lines of the session whose run has ended. Every one of them is whole. */
+async function sessionOf({ stderr }: { stderr: string }): Promise<SessionLine[]> {
+  const text = await readFile(/^session file (\/.*)$/m.exec(stderr)?.[1] ?? "", "utf8");
+  expect(text.endsWith("\n")).toBe(true);
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+function outputsOf(lines: readonly SessionLine[]): string[] {
+  return lines
+    .filter(({ payload }) => /_output$/.test(`${payload.type}`))
+    .map(({ payload }) => JSON.stringify(payload.output));
+}
+
+/** What differs from run to run: times, and the names of sessions of commands. */
+function withoutChance(text: string): string {
+  return text
+    .replace(/Wall time: [\d.]+ seconds/g, "Wall time")
+    .replace(/after \d+ milliseconds/g, "after some time")
+    .replace(/Chunk ID: [0-9a-f]+/g, "Chunk ID")
+    .replace(/duration_seconds\\":[\d.]+/g, "duration_seconds")
+    .replace(/session ID \d+/g, "session ID");
+}
+
+/** Calls of each kind of tool, with what is hard to pass on: bytes that are no text, holes, links, terminals, failures. */
+const calls = (workspace: string): object[] => [
+  {
+    shell: { command: ["sh", "-c", "pwd; printf 'out\\n'; printf 'err\\n' >&2; printf '\\377\\n'; exit 3"] },
+  },
+  { shell: { command: ["sh", "-c", "echo $FOO; unset x; sleep 30"], timeout_ms: 300 } },
+  { shell: { command: ["no-such-program"] } },
+  { shell_command: { command: "i=0; while [ $i -lt 300 ]; do echo $i; echo e$i >&2; i=$((i+1)); done" } },
+  { exec_command: { cmd: "read line; echo got $line; stty size", tty: true, yield_time_ms: 250 } },
+  {
+    shell: {
+      command: [
+        "sh",
+        "-c",
+        "printf 'a\\nb\\n' > a.txt; mkdir -p dir/sub; ln -s /etc/hostname link; mkfifo fifo",
+      ],
+    },
+  },
+  { shell: { command: ["sh", "-c", "truncate -s 40M holes; printf '\\nat the end\\n' >> holes"] } },
+  {
+    shell: {
+      command: ["python3", "-c", "import os; [open(b'dir/\\xff%d' % n, 'w').close() for n in range(3000)]"],
+    },
+  },
+  { read_file: { file_path: join(workspace, "a.txt") } },
+  { read_file: { file_path: join(workspace, "missing") } },
+  { read_file: { file_path: join(workspace, "fifo") } },
+  { list_dir: { dir_path: workspace, depth: 2, limit: 20 } },
+  { list_dir: { dir_path: join(workspace, "dir"), offset: 2990, limit: 30 } },
+  { read_file: { file_path: join(workspace, "holes"), offset: 2 } },
+  { grep_files: { pattern: "^b", path: workspace } },
+  {
+    apply_patch:
+      "*** Begin Patch\n*** Update File: a.txt\n@@\n a\n-b\n+c\n*** Add File: new/deep/b.txt\n+new\n*** Update File: a.txt\n*** Move to: moved.txt\n@@\n-a\n+d\n*** End Patch",
+  },
+  { apply_patch: "*** Begin Patch\n*** Delete File: not-there.txt\n*** End Patch" },
+  { apply_patch: "*** Begin Patch\n*** Add File: /etc/forbidden/x\n+no\n*** End Patch" },
+  { view_image: { path: join(workspace, "picture.png") } },
+  { view_image: { path: join(workspace, "a-file-that-is-missing.png") } },
+  { js_repl: "console.log(1 + 1)" },
+  { update_plan: { plan: [{ step: "one", status: "completed" }] } },
+  {
+    shell: {
+      command: [
+        "sh",
+        "-c",
+        "find . -path ./dir -prune -o -type f -print | sort; cat moved.txt new/deep/b.txt",
+      ],
+    },
+  },
+];
+
+describe("brig run --in", () => {
+  it("gives a model a lasting sandbox in which all tools answer as in one of its own", async () => {
+    const place = await lastingPlace();
+    const { workspace } = place;
+    const script = await play(place, calls(workspace));
+    const prepare = async () =>
+      await writeFile(join(workspace, "picture.png"), pngPicture({ width: 40, height: 30 }));
+    await prepare();
+    const flags = ["--script", script, "-e", "FOO=bar", "-c", "tools.js_repl=true", "go"];
+    const own = await place.start(["run", ...flags]);
+    expect([own.exitCode, own.stdout]).toEqual([0, "done\n"]);
+    await rm(workspace, { recursive: true });
+    await mkdir(workspace);
+    await prepare();
+    await upIn(place, "--name", "web");
+    const within = await place.start(["run", "--in", "web", ...flags]);
+    expect([within.exitCode, within.stdout]).toEqual([0, "done\n"]);
+    const [first, second] = [await sessionOf(own), await sessionOf(within)];
+    const [expected, actual] = [outputsOf(first), outputsOf(second)].map((all) => all.map(withoutChance));
+    expect(actual).toHaveLength(calls(workspace).length);
+    expect(actual).toEqual(expected);
+    expect(actual?.join("\n")).toContain("at the end");
+    const settings = (lines: SessionLine[]) =>
+      lines.find(({ type }) => type === "turn_context")?.payload.sandbox_policy;
+    expect(settings(second)).toEqual(settings(first));
+    expect(second.find(({ type }) => type === "brig.sandbox")?.payload).toMatchObject({
+      id: JSON.parse((await place.run("ps", "--json")).stdout)[0].id,
+      image: "brig/base",
+      proof: { policy: "workspace-write" },
+    });
+    // It stays, with what the model has left.
+    expect((await place.run("exec", "--in", "web", "--", "cat", "moved.txt")).stdout).toBe("d\nc\n");
+  }, 300_000);
+
+  it("asks the model that is configured, which is told what the sandbox may do, and prints events with --json", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web", "-s", "read-only");
+    await using server = await startResponsesServer([
+      respond(callDone("call_1", "shell", { command: ["sh", "-c", "id -u; touch x"] })),
+      respond(messageDone("It cannot be written.")),
+    ]);
+    const done = await place.start(["run", "--in", "web", "--json", "look"], {
+      env: { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "key-0123456789" },
+    });
+    expect([done.exitCode, done.stderr]).toEqual([0, ""]);
+    const events = done.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(events.at(-1)).toMatchObject({ type: "turn.completed" });
+    const body = JSON.stringify(server.requests[1]?.body);
+    expect(body).toContain("Read-only file system");
+    expect(body).toContain("`sandbox_mode` is `read-only`");
+  });
+
+  it("refuses by name what would need another sandbox, and sandboxes that are not there", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web");
+    const script = ["--script", await play(place, [])];
+    for (const flag of [
+      ["-s", "read-only"],
+      ["--network", "full"],
+      ["--workspace", "overlay"],
+      ["--container-image", "brig/base"],
+      ["--memory", "1g"],
+      ["--publish", "8080"],
+      ["--keep"],
+    ]) {
+      const { exitCode, stderr } = await place.run("run", "--in", "web", ...script, ...flag, "go");
+      expect([exitCode, stderr], flag.join(" ")).toEqual([2, expect.stringContaining("--in and --")]);
+    }
+    const unknown = await place.run("run", "--in", "nope", ...script, "go");
+    expect([unknown.exitCode, unknown.stderr]).toEqual([2, expect.stringContaining('called "nope"')]);
+    await place.run("stop", "web");
+    const stopped = await place.run("run", "--in", "web", ...script, "go");
+    expect([stopped.exitCode, stopped.stderr]).toEqual([125, expect.stringContaining("web")]);
+  });
+
+  it("begins where -C says, and asks for approval of nothing that would need another sandbox", async () => {
+    const place = await lastingPlace();
+    await mkdir(join(place.workspace, "dir"));
+    await upIn(place, "--name", "web");
+    const asking = { sandbox_permissions: "require_escalated", justification: "May I?" };
+    const script = await play(place, [
+      { shell: { command: ["pwd"] } },
+      { shell: { command: ["touch", "/etc/x"], ...asking } },
+    ]);
+    const flags = ["--script", script, "-a", "on-request", "-C", "dir"];
+    const done = await place.start(["run", "--in", "web", ...flags, "go"]);
+    expect(done.exitCode).toBe(0);
+    const [where, asked] = outputsOf(await sessionOf(done));
+    expect(where).toContain(join(place.workspace, "dir"));
+    expect(asked).not.toContain('exit_code\\":0');
+    expect((await place.run("ps", "--json")).stdout.match(/"id"/g)).toHaveLength(1);
+  });
+
+  it("hides the sandbox's secrets in what tools return, also where a file has them", async () => {
+    const place = await lastingPlace();
+    const secret = "sk-0123456789-abcdefghijk";
+    await writeFile(join(place.workspace, "answer.txt"), `the key is ${secret}\n`);
+    const flags = ["--network", "allowlist:example.com", "--secret", "TEST_KEY=example.com"];
+    const up = await place.start(["up", "--name", "web", ...flags], { env: { TEST_KEY: secret } });
+    expect(up.exitCode).toBe(0);
+    const script = await play(place, [
+      { read_file: { file_path: join(place.workspace, "answer.txt") } },
+      { shell: { command: ["cat", "answer.txt"] } },
+    ]);
+    const done = await place.start(["run", "--in", "web", "--script", script, "go"]);
+    const lines = await sessionOf(done);
+    expect(outputsOf(lines).join("\n")).toMatch(/the key is \*{10,}[\s\S]*the key is \*{10,}/);
+    expect(JSON.stringify(lines) + done.stderr).not.toContain(secret);
+  });
+
+  it("is killed without the sandbox, in which none of its commands goes on", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web");
+    const script = await play(place, [{ exec_command: { cmd: "sleep 4321", yield_time_ms: 30_000 } }]);
+    const running = place.start(["run", "--in", "web", "--script", script, "go"]);
+    const sleeping = async () =>
+      (await place.run("exec", "--in", "web", "--", "pgrep", "-fx", "sleep 4321")).exitCode;
+    await expect.poll(sleeping, patience).toBe(0);
+    running.kill("SIGKILL");
+    await running;
+    await expect.poll(sleeping, patience).toBe(1);
+    expect((await place.run("exec", "--in", "web", "--", "echo", "there")).stdout).toBe("there\n");
+  });
+
+  it("says so if the owner is killed, fails, and leaves a whole session that can be gone on with", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web");
+    const waits = "echo kept > /tmp/file; touch begun; sleep 4321";
+    const script = await play(place, [{ exec_command: { cmd: waits, yield_time_ms: 30_000 } }]);
+    const running = place.start(["run", "--in", "web", "--script", script, "go"]);
+    await expect.poll(async () => await readdir(place.workspace), patience).toContain("begun");
+    await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+    const done = await running;
+    expect(done.exitCode).not.toBe(0);
+    expect(done.stderr).toContain("the process that keeps the sandboxes");
+    const lines = await sessionOf(done);
+    expect(lines.find(({ type }) => type === "brig.turn")?.payload).toMatchObject({ status: "failed" });
+    const thread = lines[0]?.payload.id as string;
+    const next = await play(place, [{ shell: { command: ["cat", "/tmp/file"] } }]);
+    const resumed = await place.start(["resume", thread, "--in", "web", "--script", next, "go on"]);
+    expect([resumed.exitCode, resumed.stdout]).toEqual([0, "done\n"]);
+    expect(outputsOf(await sessionOf(resumed)).at(-1)).toContain("kept");
+    const [sandbox] = JSON.parse((await place.run("ps", "--json")).stdout);
+    expect(await (await testEngine()).inspectContainer(`brig-${sandbox.id}`)).toMatchObject({
+      running: true,
+    });
+    expect((await place.run("rm", "web")).exitCode).toBe(0);
+  });
+
+  it("is a conversation at a terminal, which leaves the sandbox as it is", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web");
+    const script = await play(place, [
+      { exec_command: { cmd: "echo said in the sandbox > said; cat said" } },
+    ]);
+    const terminal = await place.terminal(["--in", "web", "--script", script]);
+    await terminal.waitForScreen(/^›\s*$/m);
+    terminal.type("begin\r");
+    await terminal.waitForScreen(/│ said in the sandbox\n {2}✓ exit 0[\s\S]*● done[\s\S]*^›\s*$/m);
+    terminal.type("/mode read-only\r");
+    await terminal.waitForScreen(/works in the sandbox web, whose mode cannot change/);
+    terminal.type("\x04");
+    expect((await terminal.end()).exitStatus).toBe(0);
+    expect((await place.run("exec", "--in", "web", "--", "cat", "said")).stdout).toBe(
+      "said in the sandbox\n",
+    );
+  });
+});
