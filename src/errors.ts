@@ -42,6 +42,7 @@ export type ErrorCode =
   | "sandbox.unknown"
   | "serve.busy"
   | "serve.failed"
+  | "serve.quota"
   | "serve.refused"
   | "serve.unknown"
   | "serve.unreachable"

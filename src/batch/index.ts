@@ -29,8 +29,14 @@ export { runBatch } from "./run-batch.js";
 export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./run-batch-options.js";
 export type { TasksPlace, TasksRun } from "./run-tasks.js";
 export { runTasks, settingsOf } from "./run-tasks.js";
+export type { Machine, Need as MachineNeed, Shortage } from "./runs/admission/admission.js";
+export { findExcess, findShortage, openMeter, standardRules } from "./runs/admission/admission.js";
 export type { AttemptAdmission, BatchWait } from "./runs/admission/attempt-admission.js";
-export { openAttemptAdmission, requireRoomFor } from "./runs/admission/attempt-admission.js";
+export {
+  needOfTask,
+  openAttemptAdmission,
+  requireRoomFor,
+} from "./runs/admission/attempt-admission.js";
 export type { AgentWork, AttemptAgent } from "./runs/agents/attempt-agent.js";
 export { noUsage } from "./runs/agents/attempt-agent.js";
 export { commandAgent, nopAgent, oracleAgent } from "./runs/agents/command-agent.js";

@@ -49,6 +49,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "sandbox.unknown": badUsage,
   "serve.busy": failed,
   "serve.failed": failed,
+  "serve.quota": badUsage,
   "serve.refused": badUsage,
   "serve.unknown": badUsage,
   "serve.unreachable": failed,

@@ -25,7 +25,7 @@ export { watchOwner } from "./lasting/owner/watch-owner.js";
 export type { ConnectedCommand, UpRequest } from "./lasting/wire/messages.js";
 export { asBrigError, asSentError } from "./lasting/wire/sent-error.js";
 export { defineMcpServer } from "./mcp-server/mcp-server-command.js";
-export type { BrigClientOptions, ServedTask } from "./serve/client/brig-client.js";
+export type { ServedTask } from "./serve/client/brig-client.js";
 export { BrigClient } from "./serve/client/brig-client.js";
 export type {
   RemoteCallOptions,
@@ -36,6 +36,7 @@ export type {
   RemoteSnapshot,
   RemoteStreamOptions,
 } from "./serve/client/client-types.js";
+export type { BrigClientOptions } from "./serve/client/http-calls.js";
 export { TOP } from "./serve/files/sandbox-archive.js";
 export type { RemoteEgress, RemoteProof, RemoteReceipt } from "./serve/wire/account-schemas.js";
 export { openApiDescription } from "./serve/wire/openapi.js";

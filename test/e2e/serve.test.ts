@@ -129,7 +129,7 @@ it("brig serve --openapi prints the description without an engine", async () => 
 });
 
 it.each([
-  [["--listen", "0.0.0.0:80"], "other addresses are not served"],
+  [["--listen", "0.0.0.0:80"], "0.0.0.0:80, and are served with TLS only"],
   [["--token-file", "none"], "does not exist"],
   [["no-such-tasks"], "no-such-tasks"],
   [["--max-sandboxes", "0"], "whole number"],

@@ -11,9 +11,12 @@ import type { SandboxMode } from "../../src/sandbox/policy/modes.js";
 import { createPool } from "../../src/sandbox/pool.js";
 import { E2bService } from "../../src/services/e2b/e2b-service.js";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
+import type { BrigClientOptions } from "../../src/services/serve/client/http-calls.js";
 import { MemoryBudget } from "../../src/services/serve/http/memory-budget.js";
 import { type HttpService, serveHttp } from "../../src/services/serve/http/serve-http.js";
 import { clientOfToken, type ServedClient } from "../../src/services/serve/http/served-client.js";
+import { OutputBudget } from "../../src/services/serve/processes/output-budget.js";
+import type { MachineRoom } from "../../src/services/serve/sandboxes/machine-room.js";
 import { openService, type ServiceOptions } from "../../src/services/serve/service-calls.js";
 import { testEngine } from "./engine.js";
 import { testRuntime } from "./runtime-differences.js";
@@ -47,6 +50,12 @@ export interface ServedOptions {
   tasks?: readonly Task[];
   limits?: Partial<ServiceOptions["limits"]>;
   http?: HttpService["limits"];
+  /** How the service is reached. Default: a free port of 127.0.0.1, without TLS. */
+  access?: Pick<HttpService, "listen" | "tls" | "allowedHosts" | "audit">;
+  /** How its clients get there. Default: as anybody. */
+  clientOptions?: Partial<BrigClientOptions>;
+  /** What the machine has. Default: it is not looked at. */
+  room?: MachineRoom;
   /** What the first and the second client may, where that is not the usual. */
   clients?: readonly Partial<ServedClient>[];
   /** Whether the page at `/` is served, as it was built. Default: no. */
@@ -82,6 +91,10 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
   const place = { engine, environment, runtime: testRuntime };
   const warnings: unknown[] = [];
   const onWarning = (error: unknown) => void warnings.push(error);
+  const clients = () =>
+    tokens.map((token, index) => ({ ...clientOfToken(`${index}`, token), ...options.clients?.[index] }));
+  const outputs = new OutputBudget((options.bufferedBytes ?? 1024 ** 3) / 4);
+  const memory = new MemoryBudget(options.bufferedBytes ?? 1024 ** 3, { outputs });
   const service = openService(
     {
       places: {
@@ -105,6 +118,8 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
         ...options.limits,
       },
       onWarning,
+      ...{ memory, outputs, room: options.room },
+      quotaOf: (name) => clients().find((client) => client.name === name)?.quota ?? {},
     },
     drain.signal,
   );
@@ -115,18 +130,15 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
   const ended = (async () => {
     try {
       await serveHttp({
-        clients: () =>
-          tokens.map((token, index) => ({
-            ...clientOfToken(`${index}`, token),
-            ...options.clients?.[index],
-          })),
+        clients,
         calls: service.calls,
         others: service.others,
-        memory: new MemoryBudget(options.bufferedBytes ?? 1024 ** 3),
+        memory,
         drain: drain.signal,
         signal: end.signal,
         settled: service.settled,
         ownerOf: service.ownerOf,
+        ...options.access,
         onListening: (url) => listening(url),
         onFault: onWarning,
         limits: options.http,
@@ -141,10 +153,9 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
     }
   })();
   const url = await address;
-  const [client, otherClient] = tokens.map((token) => new BrigClient({ url, token })) as [
-    BrigClient,
-    BrigClient,
-  ];
+  const [client, otherClient] = tokens.map(
+    (token) => new BrigClient({ url, token, ...options.clientOptions }),
+  ) as [BrigClient, BrigClient];
   const stop = async () => {
     end.abort(new Error("the test is over"));
     await ended;
@@ -152,7 +163,16 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
   };
   return {
     e2b: [e2bOf(url, tokens[0]), e2bOf(url, tokens[1])],
-    ...{ url, port: Number(new URL(url).port), tokens, client, otherClient, warnings, directory, stop },
+    ...{
+      url,
+      port: Number(/:([0-9]+)$/.exec(url)?.[1]),
+      tokens,
+      client,
+      otherClient,
+      warnings,
+      directory,
+      stop,
+    },
     async drain() {
       drain.abort();
       await ended;

@@ -31,6 +31,8 @@ import { describeNetwork } from "../../sandbox/index.js";
 import type { MemoryShare } from "./http/memory-budget.js";
 import type { Capacity } from "./sandboxes/capacity.js";
 import { watchedEgress } from "./sandboxes/egress-counts.js";
+import type { Need } from "./sandboxes/machine-room.js";
+import type { AskedFor } from "./sandboxes/quota.js";
 import { newId } from "./sandboxes/sandbox-set.js";
 import type { OpenedPlace } from "./sandboxes/served-sandbox.js";
 import type { Episode, EpisodeOptions } from "./wire/schemas.js";
@@ -38,11 +40,19 @@ import type { Episode, EpisodeOptions } from "./wire/schemas.js";
 export interface EpisodeSetOptions {
   place: AttemptPlace;
   capacity: Capacity;
+  /** What clients may ask for, and what it takes. */
+  quotas: EpisodeQuotas;
   /** The image of episodes without a task. */
   image: string;
   /** Error: `usage.invalid` if the request names no agent and the service was started without one. */
   openAgent: (agent: EpisodeOptions["agent"]) => AttemptAgent;
   onWarning: (error: unknown) => void;
+}
+
+interface EpisodeQuotas {
+  /** Error: a refusal with 403. */
+  refuse(client: string, asked: AskedFor): void;
+  need(task: Task): Promise<Need>;
 }
 
 /** How many episodes of a client are kept after their ends. Older ones are forgotten, with what they have left. */
@@ -59,10 +69,13 @@ export class EpisodeSet {
 
   /** Begins an episode. Errors: a refusal with 429; `serve.unknown`, `usage.invalid`; the signal's reason. */
   async create(client: string, request: EpisodeOptions, signal: AbortSignal): Promise<Episode> {
-    const { place, capacity, image, openAgent, onWarning } = this.#options;
+    const { place, capacity, quotas, image, openAgent, onWarning } = this.#options;
     const task = episodeTask(request, { tasks: place.tasks, image });
     const agent = openAgent(request.agent);
-    const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal });
+    // A task is the operator's, whatever its image is.
+    if (request.task === undefined) quotas.refuse(client, { image: request.image ?? image });
+    const need = await quotas.need(task);
+    const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal, need });
     try {
       signal.throwIfAborted();
       const { timeoutMs, maxTurns, maxTokens } = request;
@@ -104,6 +117,11 @@ export class EpisodeSet {
 
   async remove(client: string, id: string): Promise<void> {
     await this.#remove(this.get(client, id));
+  }
+
+  /** Ends all that a client has. Their results say so. */
+  endAllOf(client: string): void {
+    for (const episode of this.#allOf(client)) episode.end();
   }
 
   /** Resolves when all have ended. */
@@ -219,10 +237,14 @@ class RunningEpisode {
     });
   }
 
+  end(): void {
+    this.#options.ending.abort(new DOMException("the episode is ended", "AbortError"));
+  }
+
   /** Ends it, and removes what it has left. */
   async remove(): Promise<void> {
-    const { ending, attempt } = this.#options;
-    ending.abort(new DOMException("the episode is deleted", "AbortError"));
+    const { attempt } = this.#options;
+    this.end();
     await this.ended;
     await this.#grading?.catch(() => undefined);
     await rm(attempt.folder, { recursive: true, force: true });

@@ -55,7 +55,17 @@ export class Metrics {
   }
 
   /** Everything in the text format of Prometheus. */
-  text({ added, open }: { added: number; open: number }): string {
+  text({
+    added,
+    open,
+    waiting,
+    auditLost,
+  }: {
+    added: number;
+    open: number;
+    waiting: number;
+    auditLost: number;
+  }): string {
     const failures = [...this.#failures].toSorted(([one], [other]) => (one < other ? -1 : 1));
     let below = 0;
     const buckets = BOUNDS.map((bound, index) => {
@@ -69,6 +79,12 @@ export class Metrics {
       "# HELP brig_sandboxes Sandboxes of clients that are there.",
       "# TYPE brig_sandboxes gauge",
       `brig_sandboxes ${open}`,
+      "# HELP brig_waiting Requests that wait for a place.",
+      "# TYPE brig_waiting gauge",
+      `brig_waiting ${waiting}`,
+      "# HELP brig_audit_lost_total Lines that could not be written to the audit log.",
+      "# TYPE brig_audit_lost_total counter",
+      `brig_audit_lost_total ${auditLost}`,
       "# HELP brig_failures_total Requests that failed, by the code of the error.",
       "# TYPE brig_failures_total counter",
       ...failures.map(([code, count]) => `brig_failures_total{code="${code}"} ${count}`),

@@ -78,9 +78,9 @@ function refuseContradictions(flags: ServeFlags): void {
       "a socket of this machine speaks no TLS",
       "leave out the flags for TLS, or give --listen a port",
     );
-  if (!hasTls && !isLocal(listen) && insecureHttp !== true)
+  if (!hasTls && !isLocal(listen) && listen.kind === "port" && insecureHttp !== true)
     throw invalidUsage(
-      "other machines are served with TLS only: without it, whoever is in between reads tokens and changes commands",
+      `other machines reach ${listen.host}:${listen.port}, and are served with TLS only: without it, whoever is in between reads tokens and changes commands`,
       "add --tls-cert and --tls-key, or --tls-self-signed for a lab, or listen on 127.0.0.1; behind a proxy that has TLS, --insecure-http",
     );
   if (tokens !== undefined && tokenFile !== undefined)

@@ -27,6 +27,9 @@ import { serveHttp } from "./http/serve-http.js";
 import { KEPT_LEASE_SECONDS, type KeptHome, openKeptHome } from "./kept/kept-home.js";
 import { newKeptDirectory } from "./kept/kept-records.js";
 import { type Access, openAccess } from "./open-access.js";
+import { OutputBudget } from "./processes/output-budget.js";
+import { measuredRoom } from "./sandboxes/machine-room.js";
+import { Needs } from "./sandboxes/needs.js";
 import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
 import type { OpenProtocols, ServiceOptions } from "./service-calls.js";
@@ -87,20 +90,23 @@ interface Served {
   onWarning: (error: unknown) => void;
 }
 
+/** The part of the memory of the service that the kept outputs of processes may take. */
+const OUTPUTS_PART = 4;
+
 async function serveUntilDrained(served: Served, flags: ServeFlags, context: ServeContext): Promise<void> {
   const { signal, stderr } = context;
   const { access, onWarning } = served;
   const draining = new AbortController();
   let interruption: Interruption | null = null;
-  await using opened = await serviceOptions(served, flags, context);
+  const outputs = new OutputBudget(flags.maxBuffered / OUTPUTS_PART);
+  const isShared = () => access.http.clients().length > 1;
+  const memory = new MemoryBudget(flags.maxBuffered, { isShared, outputs });
+  await using opened = await serviceOptions(served, flags, { context, memory, outputs });
   const service = openService(opened.options, draining.signal);
   using _first = context.drainFirst((first) => {
     interruption = first;
     draining.abort();
     void say(stderr, "Calls and episodes that run may end; ctrl-C ends them at once.\n");
-  });
-  const memory = new MemoryBudget(flags.maxBuffered, {
-    isShared: () => access.http.clients().length > 1,
   });
   try {
     const found = await service.takeOver(signal);
@@ -141,9 +147,9 @@ function leftText(count: number): string {
 }
 
 async function serviceOptions(
-  { tasks, usualAgent, config, directory, kept, onWarning }: Served,
+  { access, tasks, usualAgent, config, directory, kept, onWarning }: Served,
   flags: ServeFlags,
-  context: ServeContext,
+  { context, ...budgets }: { context: ServeContext } & Pick<ServiceOptions, "memory" | "outputs">,
 ): Promise<{ options: ServiceOptions } & AsyncDisposable> {
   const { environment } = context;
   const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE, env } = flags;
@@ -180,6 +186,13 @@ async function serviceOptions(
         idleMs: flags.idle,
         maxLifeMs: flags.maxLife,
       },
+      quotaOf: (client) => access.http.clients().find(({ name }) => name === client)?.quota ?? {},
+      room: measuredRoom(engine, {
+        count: flags.warm,
+        need: await new Needs({ mode, limits }).ofSandbox({}),
+      }),
+      ...budgets,
+      auditLost: () => access.http.audit?.lostCount ?? 0,
       onWarning,
     },
     [Symbol.asyncDispose]: async () => await pool?.close(),

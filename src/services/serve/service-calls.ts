@@ -4,20 +4,26 @@ import type { ExecResult } from "../../sandbox/index.js";
 import { readVersion } from "../../version.js";
 import { type AttemptPlace, EpisodeSet, type EpisodeSetOptions, openTask, taskNamed } from "./episodes.js";
 import { fileCalls } from "./files/file-calls.js";
+import type { MemoryBudget } from "./http/memory-budget.js";
 import type { OtherProtocol } from "./http/other-protocol.js";
 import type { Answer, Calls } from "./http/response.js";
+import type { ClientQuota } from "./http/served-client.js";
 import { takeOverKept } from "./kept/kept-sandboxes.js";
 import { Metrics } from "./metrics.js";
 import { overviewCalls } from "./overview/overview-calls.js";
 import { PortProxy } from "./ports/port-proxy.js";
 import { PortRequests } from "./ports/port-requests.js";
+import type { OutputBudget } from "./processes/output-budget.js";
 import { processCalls } from "./processes/process-calls.js";
 import { accountCalls } from "./sandboxes/account-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
 import { IdempotentCreates, type KnownKey } from "./sandboxes/idempotent-creates.js";
+import type { MachineRoom } from "./sandboxes/machine-room.js";
+import { Needs } from "./sandboxes/needs.js";
 import { type FreePlaces, hasWorkspace, openFree, type SandboxRequest } from "./sandboxes/open-free.js";
+import { type AskedFor, refuseForbidden } from "./sandboxes/quota.js";
 import { execBuffered, execStreamed } from "./sandboxes/sandbox-calls.js";
-import { SandboxSet } from "./sandboxes/sandbox-set.js";
+import { type SandboxQuotas, SandboxSet } from "./sandboxes/sandbox-set.js";
 import type { InUse, OpenedPlace } from "./sandboxes/served-sandbox.js";
 import { settingCalls } from "./sandboxes/setting-calls.js";
 import { openApiDescription } from "./wire/openapi.js";
@@ -36,6 +42,15 @@ export interface ServiceOptions {
   openProtocols?: OpenProtocols | undefined;
   /** Images by the names that clients may use in their place. Default: none. */
   templates?: Readonly<Record<string, string>> | undefined;
+  /** What clients may have besides. Default: nothing else is limited. */
+  quotaOf?: ((client: string) => ClientQuota) | undefined;
+  /** What the engine's machine has. Default: it is not looked at. */
+  room?: MachineRoom | undefined;
+  /** Where what is kept of sandboxes and of their outputs counts. Default: nowhere. */
+  memory?: MemoryBudget | undefined;
+  outputs?: OutputBudget | undefined;
+  /** How many lines of the audit log are missing. Default: there is none. */
+  auditLost?: (() => number) | undefined;
   /** For what goes wrong while nobody waits for it. */
   onWarning: (error: unknown) => void;
 }
@@ -70,12 +85,40 @@ export interface Service {
 }
 
 export function openService(options: ServiceOptions, drain: AbortSignal): Service {
-  const { places, attempts, openAgent, openProtocols, templates = {}, limits, onWarning } = options;
-  const capacity = new Capacity(limits, drain);
+  const {
+    places,
+    attempts,
+    openAgent,
+    openProtocols,
+    templates = {},
+    limits,
+    quotaOf,
+    room,
+    memory,
+    outputs,
+    auditLost = () => 0,
+    onWarning,
+  } = options;
+  const onUsedUp = (client: string) => {
+    episodes.endAllOf(client);
+    void sandboxes.removeAllOf(client);
+  };
+  const capacity = new Capacity(limits, { drain, quotaOf, room, onUsedUp });
+  const quotas = openQuotas(options);
   const open = async (request: SandboxRequest, signal: AbortSignal) =>
     await openPlace(request, { places, attempts, signal });
-  const sandboxes = new SandboxSet({ capacity, open, ...limits, onWarning });
-  const episodes = new EpisodeSet({ place: attempts, capacity, image: places.image, openAgent, onWarning });
+  const sandboxes = new SandboxSet({
+    capacity,
+    quotas: quotas.sandboxes,
+    memory,
+    outputs,
+    open,
+    ...limits,
+    onWarning,
+  });
+  const episodes = new EpisodeSet({
+    ...{ place: attempts, capacity, quotas: quotas.episodes, image: places.image, openAgent, onWarning },
+  });
   const metrics = new Metrics();
   const keyed = new IdempotentCreates((client, id) => sandboxes.find(client, id));
   const snapshots = new SnapshotSet(places.environment.brigHome);
@@ -94,7 +137,11 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       json({
         tasks: attempts.tasks.map(({ name, steps }) => ({ name, instruction: steps[0]?.instruction ?? "" })),
       }),
-    metrics: async () => ({ kind: "text", type: METRICS_TYPE, text: metrics.text(sandboxes.counts) }),
+    metrics: async () => ({
+      kind: "text",
+      type: METRICS_TYPE,
+      text: metrics.text({ ...sandboxes.counts, waiting: capacity.waitingCount, auditLost: auditLost() }),
+    }),
     createSandbox: async ({ client, headers, body, signal }) => {
       const create = async (until: AbortSignal, key?: KnownKey) =>
         await sandboxes.create(client, await snapshots.resolve(client, body), { signal: until, key });
@@ -134,7 +181,10 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     ownerOf: (id) => sandboxes.ownerOf(id),
     async takeOver(signal) {
       signal.addEventListener("abort", () => over.abort(signal.reason), { once: true });
-      return await takeOverKept({ places, capacity, sandboxes, keyed, signal: over.signal, onWarning });
+      return await takeOverKept({
+        ...{ places, capacity, sandboxes, keyed, signal: over.signal, onWarning },
+        needOf: async (request) => await quotas.sandboxes.need(request),
+      });
     },
     settled: async () => await episodes.settled(),
     async close() {
@@ -143,6 +193,30 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       const [goOn] = await Promise.all([sandboxes.close({ keeps }), episodes.close()]);
       return goOn;
     },
+  };
+}
+
+/** What clients may ask for, and what it takes. */
+function openQuotas({ places, attempts, quotaOf = () => ({}) }: ServiceOptions): {
+  sandboxes: SandboxQuotas;
+  episodes: EpisodeSetOptions["quotas"];
+} {
+  const needs = new Needs(places);
+  const refuse = (client: string, asked: AskedFor) => refuseForbidden(asked, quotaOf(client));
+  return {
+    sandboxes: {
+      refuse,
+      asked({ task, image = places.image, imageOfTask, mode = places.mode, network }) {
+        // Tasks and their images are the operator's.
+        if (task !== undefined) return {};
+        return { image: imageOfTask === undefined ? image : undefined, mode, network };
+      },
+      async need(request) {
+        if (request.task === undefined) return await needs.ofSandbox(request);
+        return await needs.ofTask(taskNamed(request.task, attempts.tasks));
+      },
+    },
+    episodes: { refuse, need: async (task) => await needs.ofTask(task) },
   };
 }
 

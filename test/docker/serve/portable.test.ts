@@ -1,26 +1,75 @@
 import { once } from "node:events";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../src/lib/env.js";
 import type { PortableSandbox, PortableWorkspace } from "../../../src/sandbox/portable-sandbox.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
-import { temporaryDirectory } from "../../support/sandbox.js";
+import { connectSandbox } from "../../../src/services/lasting/client/connect-sandbox.js";
+import { RenewedTls } from "../../../src/services/serve/http/renewed-tls.js";
+import { readTlsFiles } from "../../../src/services/serve/http/tls-identity.js";
+import { Authority } from "../../support/certificates.js";
+import { brig } from "../../support/cli.js";
+import { type TemporaryDirectory, temporaryDirectory } from "../../support/sandbox.js";
 import { openServed, type Served } from "../../support/served.js";
 
 let served: Served;
+let servedWithTls: Served;
+let servedOnSocket: Served;
+let directory: TemporaryDirectory;
 
 beforeAll(async () => {
+  directory = await temporaryDirectory();
+  await mkdir(join(directory.path, "work"));
   served = await openServed();
+  const authority = await Authority.make(directory.path);
+  const { cert, key } = await authority.sign("server", { names: "DNS:localhost,IP:127.0.0.1" });
+  const tls = new RenewedTls(await readTlsFiles({ cert, key }));
+  servedWithTls = await openServed({
+    access: { tls },
+    clientOptions: { ca: await readFile(authority.cert) },
+  });
+  servedOnSocket = await openServed({
+    access: { listen: { kind: "socket", path: join(directory.path, "socket") } },
+  });
 });
 
 afterAll(async () => {
-  await served[Symbol.asyncDispose]();
+  for (const one of [served, servedWithTls, servedOnSocket]) await one[Symbol.asyncDispose]();
+  await directory[Symbol.asyncDispose]();
 });
 
 const opened: [string, (env: Record<string, string>) => Promise<PortableSandbox>][] = [
   ["this process", (env) => Sandbox.create({ workspaceKind: "none", env })],
   ["a service", (env) => served.client.createSandbox({ env })],
+  ["a service with TLS", (env) => servedWithTls.client.createSandbox({ env })],
+  ["a service on a socket", (env) => servedOnSocket.client.createSandbox({ env })],
+  ["a process of its own that keeps it", openLasting],
 ];
+
+/** As `Sandbox.connect` gives it. It is ended when it is closed, which otherwise only lets go of it. */
+async function openLasting(env: Record<string, string>): Promise<PortableSandbox> {
+  const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+  const name = (await runBrig("up", ...variables)).trim();
+  const environment = readEnvironment({ ...process.env, BRIG_HOME: join(directory.path, "home") });
+  const sandbox = await connectSandbox(name, { environment });
+  let removing: Promise<string> | undefined;
+  const close = async () => {
+    removing ??= runBrig("rm", name);
+    await removing;
+    await sandbox.close();
+  };
+  return { ...sandbox, close, [Symbol.asyncDispose]: close };
+}
+
+async function runBrig(...args: string[]): Promise<string> {
+  const env = { BRIG_HOME: join(directory.path, "home") };
+  const { stdout, stderr } = await brig(args, { cwd: join(directory.path, "work"), env });
+  expect(stderr).toBe("");
+  return stdout;
+}
 
 describe.each(opened)(
   "a program that asks for no more than a PortableSandbox, in a sandbox of %s",
@@ -194,7 +243,10 @@ describe.each(opened)(
       }
       expect(length).toBe(4_500_001);
       const part: Buffer[] = [];
-      for await (const bytes of files.readStream("/tmp/streams/deep/file", { offsetBytes: 5, lengthBytes: 5 }))
+      for await (const bytes of files.readStream("/tmp/streams/deep/file", {
+        offsetBytes: 5,
+        lengthBytes: 5,
+      }))
         part.push(bytes);
       expect(Buffer.concat(part).toString()).toBe("piece");
       await files.rename("/tmp/streams/deep/file", "/tmp/streams/moved");

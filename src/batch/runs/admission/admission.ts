@@ -232,11 +232,19 @@ export interface Machine {
 
 /** Asks the kernel, if the engine is on this machine, else only the engine. */
 export async function measureMachine(engine: Engine): Promise<Machine> {
+  return await (await openMeter(engine))();
+}
+
+/** The same for whoever measures often: what never changes is asked for once. */
+export async function openMeter(engine: Engine): Promise<() => Promise<Machine>> {
   const { cpus, memoryBytes, dockerRootDir } = await engine.info();
-  if (!(await isLocal(engine))) return { cpus, memoryBytes, availableMemoryBytes: null, freeDiskBytes: null };
-  const [meminfo, space] = await Promise.all([readMeminfo(), freeSpace(dockerRootDir)]);
-  const availableMemoryBytes = meminfo.get("MemAvailable") ?? null;
-  return { cpus, memoryBytes, availableMemoryBytes, freeDiskBytes: space?.bytes ?? null };
+  const isHere = await isLocal(engine);
+  return async () => {
+    if (!isHere) return { cpus, memoryBytes, availableMemoryBytes: null, freeDiskBytes: null };
+    const [meminfo, space] = await Promise.all([readMeminfo(), freeSpace(dockerRootDir)]);
+    const availableMemoryBytes = meminfo.get("MemAvailable") ?? null;
+    return { cpus, memoryBytes, availableMemoryBytes, freeDiskBytes: space?.bytes ?? null };
+  };
 }
 
 /** Whether the kernel of this process is the engine's too. */

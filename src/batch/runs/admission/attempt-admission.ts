@@ -83,7 +83,7 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
       const model = await models.turn(signal);
       try {
         await gate.turn(signal);
-        const place = await admission.enter(needOf(task, limits), signal);
+        const place = await admission.enter(needOfTask(task, limits), signal);
         goOn("room");
         return {
           ended(result) {
@@ -120,7 +120,7 @@ export async function requireRoomFor(
   checkedLimits({ memoryMb, cpus, pids });
   const machine = await measureMachine(engine);
   requireRoom(
-    tasks.map((task) => ({ task: task.name, need: needOf(task, limits) })),
+    tasks.map((task) => ({ task: task.name, need: needOfTask(task, limits) })),
     machine,
   );
 }
@@ -139,7 +139,7 @@ const LEAST_MEMORY_MB = 256;
 const MOST_DISK_MB = 1024;
 
 /** The larger of what the agent's container and the verifier's need: they do not run at the same time. */
-function needOf({ environment, steps }: Task, limits: ContainerLimits = {}): Need {
+export function needOfTask({ environment, steps }: Task, limits: ContainerLimits = {}): Need {
   const others = steps.flatMap(({ verifier }) => verifier.environment ?? []);
   const needs = [environment, ...others].map((one) => needOfContainer(one, limits));
   const most = (field: keyof Need) => Math.max(...needs.map((need) => need[field]));

@@ -12,19 +12,12 @@ import {
 } from "../wire/schemas.js";
 import { snapshotListSchema } from "../wire/workspace-schemas.js";
 import type { RemoteCallOptions, RemoteSandbox, RemoteSnapshot } from "./client-types.js";
-import { HttpCalls } from "./http-calls.js";
+import { type BrigClientOptions, HttpCalls } from "./http-calls.js";
 import { remoteSandbox } from "./remote-sandbox.js";
 import { remoteSnapshot } from "./remote-workspace.js";
 
 /** How long one request waits for the end of an episode; the next one follows at once. */
 const POLL_MS = 30_000;
-
-/** Where a service is, and how it knows the client. `brig serve` prints both. */
-export interface BrigClientOptions {
-  /** Such as `http://127.0.0.1:8017`. */
-  url: string;
-  token: string;
-}
 
 /** A task of a service. */
 export interface ServedTask {

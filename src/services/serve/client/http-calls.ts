@@ -1,8 +1,9 @@
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
-import { request as httpsRequest, Agent as TlsAgent } from "node:https";
+import { request as httpsRequest, Agent as TlsAgent, type AgentOptions as TlsAgentOptions } from "node:https";
 import { Readable } from "node:stream";
 import { z } from "zod";
 import { BrigError, type ErrorCode, invalidUsage } from "../../../errors.js";
+import { errnoOf } from "../../../lib/errno.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { errorBodySchema } from "../wire/error-body.js";
 import { type RouteName, routes } from "../wire/routes.js";
@@ -22,6 +23,18 @@ export interface ClientRequest {
   signal?: AbortSignal | undefined;
 }
 
+/** Where a service is, and how it knows the client. `brig serve` prints both. */
+export interface BrigClientOptions {
+  /** Such as `http://127.0.0.1:8017`, or `unix:/PATH` for a socket of this machine. */
+  url: string;
+  token: string;
+  /** The authorities in PEM of which one has signed the certificate of the service. Default: those that Node trusts. */
+  ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined;
+  /** The client's own certificate and its key in PEM, where the service asks for one. */
+  cert?: string | Uint8Array | undefined;
+  key?: string | Uint8Array | undefined;
+}
+
 const MAX_ERROR_BYTES = 1024 * 1024;
 
 /**
@@ -35,12 +48,15 @@ export class HttpCalls {
   readonly #agent: Agent | TlsAgent;
 
   /** Error: `usage.invalid` for an address that is not one of HTTP. */
-  constructor({ url, token, socketPath }: { url: string; token: string; socketPath?: string | undefined }) {
-    this.#url = parsedUrl(url);
+  constructor({ url, token, socketPath, ...tls }: BrigClientOptions & { socketPath?: string | undefined }) {
+    const path = /^unix:(\/.+)$/.exec(url)?.[1];
+    this.#url = parsedUrl(path === undefined ? url : "http://localhost");
     this.#token = token;
-    this.#socketPath = socketPath;
+    this.#socketPath = socketPath ?? path;
     this.#agent =
-      this.#url.protocol === "https:" ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+      this.#url.protocol === "https:"
+        ? new TlsAgent({ keepAlive: true, ...(tls as TlsAgentOptions) })
+        : new Agent({ keepAlive: true });
   }
 
   async json<Schema extends z.ZodType>(
@@ -120,7 +136,7 @@ export class HttpCalls {
     if (error instanceof BrigError) return error;
     return new BrigError(`the connection to ${this.#url.origin} failed`, {
       code: "serve.unreachable",
-      hint: "is brig serve running, and is this its address?",
+      hint: hintFor(error),
       cause: error,
     });
   }
@@ -193,6 +209,13 @@ function answerTooLarge(response: IncomingMessage, maxBytes: number): BrigError 
     code: "file.too-large",
     hint: "read it in parts with offsetBytes and lengthBytes, or as a stream",
   });
+}
+
+function hintFor(error: unknown): string {
+  const errno = errnoOf(error) ?? "";
+  if (/CERT|VERIFY|ISSUER|SIGNATURE|ALTNAME/.test(errno))
+    return "give the authority of the service's certificate as ca, and the name that it is for in the address";
+  return "is brig serve running, and is this its address?";
 }
 
 /** Why a client fails that does not get what the description says. */

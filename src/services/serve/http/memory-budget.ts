@@ -4,6 +4,8 @@ import { busy, type Refusal } from "./refusal.js";
 export interface MemoryBudgetOptions {
   /** Whether several clients have to share it. Default: they have not. */
   isShared?: (() => boolean) | undefined;
+  /** What the kept outputs of processes take of it. Default: nothing. */
+  outputs?: { readonly usedBytes: number } | undefined;
 }
 
 /** The memory that requests, outputs of commands and answers may take, all of them together. */
@@ -11,11 +13,16 @@ export class MemoryBudget {
   readonly limitBytes: number;
   readonly #isShared: () => boolean;
   readonly #ofClients = new Map<string, number>();
+  readonly #outputs: { readonly usedBytes: number };
   #usedBytes = 0;
 
-  constructor(limitBytes: number, { isShared = () => false }: MemoryBudgetOptions = {}) {
+  constructor(
+    limitBytes: number,
+    { isShared = () => false, outputs = { usedBytes: 0 } }: MemoryBudgetOptions = {},
+  ) {
     this.limitBytes = limitBytes;
     this.#isShared = isShared;
+    this.#outputs = outputs;
   }
 
   get usedBytes(): number {
@@ -54,13 +61,14 @@ export class MemoryBudget {
 
   #refuseTooMuch(client: string, bytes: number): void {
     const limit = formatBytes(this.limitBytes);
-    if (this.#usedBytes + bytes > this.limitBytes)
+    const leftBytes = this.limitBytes - this.#outputs.usedBytes;
+    if (this.#usedBytes + bytes > leftBytes)
       throw full(`requests, outputs and answers may take ${limit} together, and do`);
     if (!this.#isShared()) return;
     // As much as it has must be left for others: one client gets at most half, two of them a third each.
     const ofClient = this.#ofClients.get(client) ?? 0;
     const ofOthers = this.#usedBytes - ofClient;
-    if (2 * (ofClient + bytes) > this.limitBytes - ofOthers)
+    if (2 * (ofClient + bytes) > leftBytes - ofOthers)
       throw full(`requests, outputs and answers of this client have their share of ${limit}`);
   }
 }

@@ -75,6 +75,7 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "usage.invalid": 400,
   "workspace.invalid": 400,
   "file.not-permitted": 403,
+  "serve.quota": 403,
   "file.not-found": 404,
   "image.missing": 404,
   "sandbox.unknown": 404,

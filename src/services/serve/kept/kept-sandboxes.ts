@@ -1,7 +1,8 @@
 import { endLasting } from "../../../sandbox/index.js";
 import type { Capacity } from "../sandboxes/capacity.js";
 import type { IdempotentCreates } from "../sandboxes/idempotent-creates.js";
-import { type FreePlaces, resumeFree } from "../sandboxes/open-free.js";
+import type { Need } from "../sandboxes/machine-room.js";
+import { type FreePlaces, resumeFree, type SandboxRequest } from "../sandboxes/open-free.js";
 import type { SandboxSet } from "../sandboxes/sandbox-set.js";
 import { forgetKept, type KeptRecord, readKept, removeKept } from "./kept-records.js";
 import { takeOver } from "./take-over.js";
@@ -11,6 +12,8 @@ interface KeptSandboxes {
   capacity: Capacity;
   sandboxes: SandboxSet;
   keyed: IdempotentCreates;
+  /** What a sandbox takes of the machine. */
+  needOf: (request: SandboxRequest) => Promise<Need>;
   signal: AbortSignal;
   onWarning: (error: unknown) => void;
 }
@@ -31,18 +34,20 @@ export async function takeOverKept(kept: KeptSandboxes): Promise<number> {
 }
 
 async function goOnWith(directory: string, record: KeptRecord, kept: KeptSandboxes): Promise<void> {
-  const { places, capacity, sandboxes, keyed, signal, onWarning } = kept;
+  const { places, capacity, sandboxes, keyed, needOf, signal, onWarning } = kept;
   const { client, key, env, sandbox, maxLifeMs } = record;
+  const { mode, limits } = record.opening;
+  const need = await needOf({ mode, limits });
   const { id, labels, idleMs } = sandbox;
   const since = { createdAt: new Date(sandbox.createdAt), expiresAt: new Date(sandbox.expiresAt) };
-  const seat = capacity.hold(client);
+  const seat = capacity.hold(client, need);
   const expected = sandboxes.expect(client, id);
   if (key !== null) keyed.restore(client, key, sandbox);
   await takeOver({
     take: async () => {
       const { opened, commands } = await resumeFree(directory, record, { places, signal });
       const served = sandboxes.add({
-        ...{ id, client, opened, env, labels, idleMs, maxLifeMs, since, seat, key: key ?? undefined },
+        ...{ id, client, opened, env, labels, idleMs, maxLifeMs, since, seat, need, key: key ?? undefined },
       });
       served.processes.resume(commands);
       expected[Symbol.dispose]();

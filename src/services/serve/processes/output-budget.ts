@@ -4,17 +4,23 @@ interface KeptOutput {
   dropOldest(): void;
 }
 
-/** The memory that the kept outputs of several processes may take together. */
-export class OutputBudget {
+/** The memory that the kept outputs of several processes may take together. It may be a part of what others have too. */
+export class OutputBudget implements KeptOutput {
   readonly limitBytes: number;
+  readonly #whole: OutputBudget | null;
   readonly #outputs = new Set<KeptOutput>();
   #usedBytes = 0;
 
-  constructor(limitBytes: number) {
+  constructor(limitBytes: number, whole: OutputBudget | null = null) {
     this.limitBytes = limitBytes;
+    this.#whole = whole;
   }
 
   get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  get memoryBytes(): number {
     return this.#usedBytes;
   }
 
@@ -23,7 +29,12 @@ export class OutputBudget {
     this.#usedBytes += bytes;
     if (output.memoryBytes > 0) this.#outputs.add(output);
     else this.#outputs.delete(output);
-    if (bytes > 0) while (this.#usedBytes > this.limitBytes) this.#largest().dropOldest();
+    this.#whole?.change(this, bytes);
+    if (bytes > 0) while (this.#usedBytes > this.limitBytes) this.dropOldest();
+  }
+
+  dropOldest(): void {
+    this.#largest().dropOldest();
   }
 
   /** There is one, because something is used. */

@@ -3,6 +3,7 @@ import { BrigError, isBrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import type { ResumedCommand, Sandbox, SandboxProcess, SpawnOptions } from "../../../sandbox/index.js";
 import { forgetLasting, lastingDirectoryOf, spawnLasting } from "../../../sandbox/index.js";
+import type { MemoryShare } from "../http/memory-budget.js";
 import { busy, type Refusal } from "../http/refusal.js";
 import type { ProcessRequest } from "../wire/process-schemas.js";
 import { OutputBudget } from "./output-budget.js";
@@ -21,6 +22,10 @@ export interface ProcessTableOptions {
   hold: () => Disposable;
   /** How processes are started with which another owner can go on. Default: none can. */
   noted?: NotedCommands | undefined;
+  /** What the outputs of further sandboxes are kept in too. Default: these outputs have a budget of their own. */
+  outputs?: OutputBudget | undefined;
+  /** Where what is kept of processes counts besides their output. Default: nowhere. */
+  memory?: MemoryShare | undefined;
   /** Called with the output of all processes. Default: nobody is. */
   onOutput?: ((stream: OutputStreamName, data: Uint8Array) => void) | undefined;
 }
@@ -57,12 +62,13 @@ const RETRY_SECONDS = 1;
 export class ProcessTable {
   readonly #options: ProcessTableOptions;
   readonly #processes = new Map<string, ServedProcess>();
-  readonly #budget = new OutputBudget(KEPT_OUTPUT_OF_ALL_BYTES);
+  readonly #budget: OutputBudget;
   #startingCount = 0;
   #argumentBytes = 0;
 
   constructor(options: ProcessTableOptions) {
     this.#options = options;
+    this.#budget = new OutputBudget(KEPT_OUTPUT_OF_ALL_BYTES, options.outputs);
   }
 
   /**
@@ -76,12 +82,13 @@ export class ProcessTable {
     this.#options.signal.throwIfAborted();
     const argumentBytes = bytesOf(request.argv);
     this.#makeRoom(argumentBytes);
+    this.#options.memory?.take(argumentBytes);
     this.#startingCount++;
     this.#argumentBytes += argumentBytes;
     try {
       return await this.#spawn(request, { signal, purpose });
     } catch (error) {
-      this.#argumentBytes -= argumentBytes;
+      this.#giveBack(argumentBytes);
       throw error;
     } finally {
       this.#startingCount--;
@@ -110,6 +117,11 @@ export class ProcessTable {
       code: "serve.unknown",
       hint: `only the latest ${MAX_ENDED} of those that have ended are known`,
     });
+  }
+
+  /** Frees what is kept of them, whose sandbox has ended. */
+  clear(): void {
+    for (const { output } of this.list()) output.clear();
   }
 
   /** In the order in which they were started. */
@@ -184,9 +196,15 @@ export class ProcessTable {
 
   #forget({ id, argv, output }: ServedProcess): void {
     this.#processes.delete(id);
-    this.#argumentBytes -= bytesOf(argv);
+    this.#giveBack(bytesOf(argv));
     output.clear();
     this.#options.noted?.forget(id);
+  }
+
+  #giveBack(argumentBytes: number): void {
+    const { memory } = this.#options;
+    this.#argumentBytes -= argumentBytes;
+    memory?.giveBackTo(Math.max(0, memory.takenBytes - argumentBytes));
   }
 }
 

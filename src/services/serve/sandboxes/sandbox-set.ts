@@ -1,18 +1,27 @@
 import { randomBytes } from "node:crypto";
 import { BrigError, invalidUsage } from "../../../errors.js";
 import type { Receipt } from "../../../sandbox/index.js";
+import type { MemoryBudget } from "../http/memory-budget.js";
 import { busy } from "../http/refusal.js";
 import type { ClientRights } from "../http/served-client.js";
+import { OutputBudget } from "../processes/output-budget.js";
 import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { hasLabels } from "../wire/setting-schemas.js";
 import type { Capacity } from "./capacity.js";
 import type { KnownKey } from "./idempotent-creates.js";
+import type { Need } from "./machine-room.js";
 import type { SandboxRequest } from "./open-free.js";
+import type { AskedFor } from "./quota.js";
 import { type OpenedPlace, ServedSandbox, type ServedSandboxOptions } from "./served-sandbox.js";
 
 export interface SandboxSetOptions {
   capacity: Capacity;
+  /** What clients may ask for, and what it takes. Default: anything, which takes nothing but a place. */
+  quotas?: SandboxQuotas | undefined;
   open: (request: SandboxRequest, signal: AbortSignal) => Promise<OpenedPlace>;
+  /** Where what is kept of sandboxes and of their outputs counts. Default: nowhere. */
+  memory?: MemoryBudget | undefined;
+  outputs?: OutputBudget | undefined;
   /** The longest that a sandbox may be without a call, and what a client gets that says nothing. */
   idleMs: number;
   /** The same for its whole life. */
@@ -24,6 +33,14 @@ export interface SandboxSetOptions {
 const RETRY_SECONDS = 2;
 const MAX_RECEIPTS = 1024;
 
+export interface SandboxQuotas {
+  /** What a request is for that only some clients may have. */
+  asked(request: SandboxRequest): AskedFor;
+  /** Error: a refusal with 403. */
+  refuse(client: string, asked: AskedFor): void;
+  need(request: SandboxRequest): Promise<Need>;
+}
+
 /** All sandboxes of all clients. */
 export class SandboxSet {
   readonly #options: SandboxSetOptions;
@@ -32,6 +49,7 @@ export class SandboxSet {
   readonly #expected = new Map<string, string>();
   /** Of the latest sandboxes that were removed. */
   readonly #receipts = new Map<string, { client: string; receipt: Receipt }>();
+  readonly #outputsOfClients = new Map<string, OutputBudget>();
   #addedCount = 0;
 
   constructor(options: SandboxSetOptions) {
@@ -44,9 +62,13 @@ export class SandboxSet {
     request: SandboxRequest,
     { signal, key }: { signal: AbortSignal; key?: KnownKey | undefined },
   ): Promise<RemoteSandboxRecord> {
-    const { capacity, open, idleMs, maxLifeMs } = this.#options;
-    const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal });
+    const { capacity, open, quotas, idleMs, maxLifeMs } = this.#options;
+    quotas?.refuse(client, quotas.asked(request));
+    const need = await quotas?.need(request);
+    const seat = await capacity.take(client, { waitMs: request.waitMs ?? 0, signal, need });
+    const memory = this.#options.memory?.share(client);
     try {
+      memory?.take(bytesOf(request.env ?? {}) + bytesOf(request.labels ?? {}));
       const opened = await open(request, signal);
       if (signal.aborted) {
         await opened.close();
@@ -57,6 +79,8 @@ export class SandboxSet {
         client,
         opened,
         key,
+        need,
+        memory,
         env: request.env ?? {},
         labels: request.labels ?? {},
         idleMs: request.isNeverIdle === true ? maxLifeMs : Math.min(request.idleMs ?? idleMs, idleMs),
@@ -67,6 +91,7 @@ export class SandboxSet {
       return sandbox.record;
     } catch (error) {
       seat[Symbol.dispose]();
+      memory?.[Symbol.dispose]();
       throw error;
     }
   }
@@ -79,18 +104,20 @@ export class SandboxSet {
     client: string,
     { id, count, signal }: { id: string; count: number; signal: AbortSignal },
   ): Promise<RemoteSandboxRecord[]> {
-    const fork = this.get(client, id).forking();
+    const original = this.get(client, id);
+    const fork = original.forking();
     const seats: Disposable[] = [];
     const forks: (Awaited<ReturnType<typeof fork>> & { seat: Disposable })[] = [];
     try {
       while (seats.length < count)
-        seats.push(await this.#options.capacity.take(client, { waitMs: 0, signal }));
+        seats.push(await this.#options.capacity.take(client, { waitMs: 0, signal, need: original.need }));
       const forking = seats.map(async (seat) => void forks.push({ ...(await fork(signal)), seat }));
       // All have to be there, or to have failed, before those that are there can be removed.
       await Promise.allSettled(forking);
       await Promise.all(forking);
       signal.throwIfAborted();
-      const added = forks.splice(0).map((options) => this.add({ ...options, id: newId() }));
+      const memory = () => this.#options.memory?.share(client);
+      const added = forks.splice(0).map((options) => this.add({ ...options, memory: memory(), id: newId() }));
       await this.#note(added);
       return added.map(({ record }) => record);
     } catch (error) {
@@ -117,15 +144,28 @@ export class SandboxSet {
   }
 
   /** Serves a sandbox that is open, until it is removed or expires. */
-  add(options: Omit<ServedSandboxOptions, "onExpired" | "longestLifeMs">): ServedSandbox {
+  add(
+    options: Omit<ServedSandboxOptions, "onExpired" | "longestLifeMs" | "requireNetwork" | "outputs">,
+  ): ServedSandbox {
+    const { maxLifeMs, quotas, onWarning } = this.#options;
     this.#addedCount++;
     const sandbox = new ServedSandbox({
       ...options,
-      longestLifeMs: this.#options.maxLifeMs,
-      onExpired: () => void this.#remove(sandbox).catch(this.#options.onWarning),
+      ...{ outputs: this.#outputsOf(options.client), longestLifeMs: maxLifeMs },
+      requireNetwork: (network) => quotas?.refuse(options.client, { network }),
+      onExpired: () => void this.#remove(sandbox).catch(onWarning),
     });
     this.#sandboxes.set(options.id, sandbox);
     return sandbox;
+  }
+
+  /** A client whose processes print much loses output of its own. */
+  #outputsOf(client: string): OutputBudget | undefined {
+    const { outputs } = this.#options;
+    if (outputs === undefined) return undefined;
+    const known = this.#outputsOfClients.get(client) ?? new OutputBudget(Number.MAX_SAFE_INTEGER, outputs);
+    this.#outputsOfClients.set(client, known);
+    return known;
   }
 
   /** Errors: a refusal with 503 for one that is still to be added; `serve.unknown`, also for the sandbox of another client. */
@@ -189,6 +229,12 @@ export class SandboxSet {
     await this.#remove(this.get(client, id));
   }
 
+  /** Removes all that a client has. */
+  async removeAllOf(client: string): Promise<void> {
+    const { onWarning } = this.#options;
+    await Promise.all(this.ofClient(client).map((sandbox) => this.#remove(sandbox).catch(onWarning)));
+  }
+
   /**
    * Removes all of them, or with `keeps` only those with which no other service can go on. Those that cannot be removed end with their leases.
    * Resolves to how many go on.
@@ -227,6 +273,10 @@ function notYet() {
     status: 503,
     retrySeconds: RETRY_SECONDS,
   });
+}
+
+function bytesOf(variables: Readonly<Record<string, string>>): number {
+  return Object.entries(variables).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
 
 /** Nobody guesses one: 160 random bits. */

@@ -4,7 +4,9 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Receipt, Sandbox } from "../../../sandbox/index.js";
 import { WatchSet } from "../files/watch-set.js";
+import type { MemoryShare } from "../http/memory-budget.js";
 import { forgetKept, type Opening, removeKept, writeKept } from "../kept/kept-records.js";
+import type { OutputBudget } from "../processes/output-budget.js";
 import type { OutputStreamName } from "../processes/output-log.js";
 import { type NotedCommands, ProcessTable } from "../processes/process-table.js";
 import type { RemoteEgress } from "../wire/account-schemas.js";
@@ -12,6 +14,7 @@ import type { RemoteSandboxRecord } from "../wire/schemas.js";
 import { CommandLog } from "./command-log.js";
 import type { EgressCounts } from "./egress-counts.js";
 import type { KnownKey } from "./idempotent-creates.js";
+import type { Need } from "./machine-room.js";
 import { replaceNetwork } from "./replace-network.js";
 import type { ServedEgress } from "./served-egress.js";
 import { UsageWatch } from "./usage.js";
@@ -38,6 +41,14 @@ export interface ServedSandboxOptions {
   key?: KnownKey | undefined;
   /** Its place among those of the service. */
   seat: Disposable;
+  /** What it takes. Default: nothing that counts. */
+  need?: Need | undefined;
+  /** What its processes' outputs are kept in. Default: in a budget of their own. */
+  outputs?: OutputBudget | undefined;
+  /** Where what is kept of it counts. Default: nowhere. */
+  memory?: MemoryShare | undefined;
+  /** Error: a refusal with 403 for a network that its client may not have. */
+  requireNetwork: (network: string) => void;
   /** Called when it is too old or nobody uses it, and again if it could not be removed then. */
   onExpired: () => void;
 }
@@ -95,6 +106,7 @@ export class ServedSandbox {
     const { sandbox, workingDirectory: cwd, onOutput, noted } = options.opened;
     this.processes = new ProcessTable({
       ...{ sandbox, cwd, env: options.env, signal: this.#ending.signal, onOutput, noted },
+      ...{ outputs: options.outputs, memory: options.memory },
       hold: () => this.hold(),
     });
     options.opened.onEnding?.(() => void this.#leavePlace());
@@ -149,6 +161,10 @@ export class ServedSandbox {
     return { createdAtMs, idleSinceMs: this.#idleSinceMs, expiresAtMs };
   }
 
+  get need(): Need | undefined {
+    return this.#options.need;
+  }
+
   /** Whether it takes no more calls because it is not there any more. */
   get hasEnded(): boolean {
     return this.#state === "ended" || this.#isRemoved;
@@ -173,10 +189,11 @@ export class ServedSandbox {
     this.note();
   }
 
-  /** Replaces the hosts that it may reach. Errors: `sandbox.gone`; `store.failed`; `usage.invalid`; a refusal with 409 if its network cannot change. */
+  /** Replaces the hosts that it may reach. Errors: `sandbox.gone`; `store.failed`; `usage.invalid`; refusals with 403, and with 409 if its network cannot change. */
   setNetwork(network: string): void {
     if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
     using _call = this.hold();
+    this.#options.requireNetwork(network);
     this.#network = replaceNetwork(this.#options.opened, network);
     this.note();
   }
@@ -202,8 +219,11 @@ export class ServedSandbox {
   }
 
   /** How copies of it are opened, for the same client. Error: `usage.invalid` without a workspace. */
-  forking(): (signal: AbortSignal) => Promise<Omit<ServedSandboxOptions, "id" | "seat" | "onExpired">> {
-    const { opened, id: _id, seat: _seat, onExpired: _onExpired, since: _since, ...copied } = this.#options;
+  forking(): (
+    signal: AbortSignal,
+  ) => Promise<Omit<ServedSandboxOptions, "id" | "seat" | "onExpired" | "requireNetwork">> {
+    const { opened, id: _id, seat: _seat, memory: _memory, onExpired: _onExpired, ...own } = this.#options;
+    const { since: _since, ...copied } = own;
     const others = { ...copied, key: undefined };
     const { fork } = requireWorkspace(opened);
     return async (signal) =>
@@ -257,6 +277,8 @@ export class ServedSandbox {
       throw error;
     }
     this.#options.seat[Symbol.dispose]();
+    this.#options.memory?.[Symbol.dispose]();
+    this.processes.clear();
   }
 
   /** Lets the next service go on with it, where that is possible. False where it has to be removed. */

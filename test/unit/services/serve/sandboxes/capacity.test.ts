@@ -56,7 +56,7 @@ it("whoever gives up waiting, or waits too long, takes no place", async () => {
 
 it("nobody waits for a place of a service that is being ended", async () => {
   const drain = new AbortController();
-  const capacity = new Capacity({ maxPlaces: 1, maxPerClient: 1, maxWaiting: 2 }, drain.signal);
+  const capacity = new Capacity({ maxPlaces: 1, maxPerClient: 1, maxWaiting: 2 }, { drain: drain.signal });
   const place = await capacity.take("a", { waitMs: 0, signal });
   const waiting = capacity.take("b", { waitMs: 60_000, signal });
   const ending = { code: "serve.busy", status: 503, message: "the service is ending" };
