@@ -73,7 +73,7 @@ export type { Script, ScriptOptions, ScriptStep } from "./model/script/script.js
 export { loadScript } from "./model/script/script.js";
 export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
-export type { AgentSettings, CallerDefaults, OpenPlace, SessionHost } from "./open/agent-settings.js";
+export type { AgentSettings, CallerDefaults, SessionHost } from "./open/agent-settings.js";
 export { configuredGates, exploreTools } from "./open/configured-options.js";
 export type { EarlierSession } from "./open/earlier-session.js";
 export { openEarlierSession } from "./open/earlier-session.js";

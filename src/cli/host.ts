@@ -18,6 +18,10 @@ export interface Host extends CliContext {
   outputFailure(): (Interruption & { error: unknown }) | null;
 }
 
+export function environmentOf(host: Pick<HostProcess, "env" | "cwd">): Environment {
+  return readEnvironment(host.env, { cwd: () => currentDirectory(host) });
+}
+
 /**
  * Turns the process into a context. The first SIGINT (ctrl-C), SIGTERM, SIGQUIT (ctrl-\) or SIGHUP aborts the signal,
  * so that everything is closed in order. A second one ends the process immediately; the containers then end with
@@ -76,7 +80,7 @@ export function openHost(host: HostProcess): Host {
       return currentDirectory(host);
     },
     get environment() {
-      environment ??= readEnvironment(host.env, { cwd: () => currentDirectory(host) });
+      environment ??= environmentOf(host);
       return environment;
     },
     signal: sharedSignal(controller.signal),

@@ -92,7 +92,6 @@ export {
   endLasting,
   forgetLasting,
   forkLasting,
-  isCopyOnWrite,
   lastingDirectoryOf,
   letGoOfLasting,
   onEndOf,
@@ -186,7 +185,7 @@ export { createPool, startPool } from "./pool.js";
 export type {
   CommandOptions,
   CommandResult,
-  FileChange,
+  FileType,
   FileWatch,
   PortableFiles,
   PortableProcess,
@@ -195,7 +194,9 @@ export type {
   PortableStat,
   PortableWorkspace,
   PtySize,
+  WatchedChange,
 } from "./portable-sandbox.js";
+export { FILE_TYPES } from "./portable-sandbox.js";
 export { threadWaits } from "./process/thread-waits.js";
 export { MAX_TIMEOUT_MS } from "./process/timeouts.js";
 export type { Proof } from "./proof/proof.js";
@@ -212,7 +213,6 @@ export type {
   ExecResult,
   ExitStatus,
   FileStat,
-  FileType,
   FileWrite,
   ForwardedPort,
   ForwardOptions,
@@ -223,7 +223,6 @@ export type {
   SandboxProcess,
   SpawnOptions,
 } from "./sandbox-types.js";
-export { FILE_TYPES } from "./sandbox-types.js";
 export { checkedLimits } from "./settings/checked-limits.js";
 export type { PolicyChoice } from "./settings/chosen-policy.js";
 export { loadChosenPolicy } from "./settings/chosen-policy.js";

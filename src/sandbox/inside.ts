@@ -163,10 +163,6 @@ export function setSentHeaders(sandbox: Sandbox, sent: readonly SentHeaders[]): 
   egress.setSentHeaders(sent);
 }
 
-export function isCopyOnWrite(sandbox: Sandbox): boolean {
-  return openedSandboxOf(sandbox).tree !== null;
-}
-
 /** Disposes of something when the sandbox is closed, before its container ends. */
 export function disposeFirst(sandbox: Sandbox, resource: AsyncDisposable): void {
   closeFirst(openedSandboxOf(sandbox), resource);

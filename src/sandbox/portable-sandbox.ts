@@ -112,7 +112,7 @@ export interface PortableStat {
 }
 
 /** A change in a directory. */
-export interface FileChange {
+export interface WatchedChange {
   /** A file that takes the place of another one, or comes from elsewhere, counts as created; the one that left its place, as renamed. */
   type: "create" | "write" | "remove" | "rename" | "chmod";
   /** Relative to the directory, and empty for itself. What is not UTF-8 is replaced. */
@@ -125,7 +125,7 @@ export interface FileChange {
  * The changes in a directory since the watch has begun, for one reader. They end with the directory, and with `close`. Error of the reader:
  * `file.failed` if changes were lost because it was too slow.
  */
-export interface FileWatch extends AsyncIterable<FileChange>, AsyncDisposable {
+export interface FileWatch extends AsyncIterable<WatchedChange>, AsyncDisposable {
   close(): Promise<void>;
 }
 

@@ -9,9 +9,6 @@ import type {
   PortableStat,
 } from "./portable-sandbox.js";
 
-export type { FileType } from "./portable-sandbox.js";
-export { FILE_TYPES } from "./portable-sandbox.js";
-
 /** How a command in a sandbox ended. */
 export type ExitStatus = CommandEnd;
 

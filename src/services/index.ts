@@ -12,7 +12,7 @@ export type { LastingSandbox, LastingWorkspace } from "./lasting/client/lasting-
 export { lastingPlace, lastingSandbox, lastingWorkspace } from "./lasting/client/lasting-sandbox.js";
 export { OwnerClient, passFrames, sandboxPath, unreachable } from "./lasting/client/owner-client.js";
 export type { StartingOwner } from "./lasting/client/start-owner.js";
-export { startOwner } from "./lasting/client/start-owner.js";
+export { hasOwner, startOwner } from "./lasting/client/start-owner.js";
 export { readHostTree, writeHostTree } from "./lasting/files/host-tree.js";
 export type { LastingRecord } from "./lasting/home/lasting-records.js";
 export { findLasting, logFile, readLasting, requireName } from "./lasting/home/lasting-records.js";

@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { EpisodeSide } from "./episodes-process.js";
+import type { EpisodeSide, EpisodeTimes } from "./episodes-process.js";
 
 /** A process that does nothing but run episodes on one side. */
 export class EpisodeProcess implements AsyncDisposable {
@@ -21,10 +21,10 @@ export class EpisodeProcess implements AsyncDisposable {
     this.#child = child;
   }
 
-  /** Runs so many, and resolves to the milliseconds of each command when the side is at rest again. */
-  async run(episodes: number): Promise<number[]> {
+  /** Runs so many, and resolves to their times when the side is at rest again. */
+  async run(episodes: number): Promise<EpisodeTimes> {
     this.#child.send(episodes);
-    return (await replyOf(this.#child)) as number[];
+    return (await replyOf(this.#child)) as EpisodeTimes;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

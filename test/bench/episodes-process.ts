@@ -3,6 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BrigClient, createPool } from "brigbox";
 import { timed } from "./sampling.js";
 
+/** The milliseconds of each start of a sandbox, and of each command. */
+export interface EpisodeTimes {
+  starts: number[];
+  commands: number[];
+}
+
 /** Where the sandboxes of the episodes come from. */
 export type EpisodeSide =
   | { kind: "service"; url: string; token: string }
@@ -44,11 +50,13 @@ function openSide(of: EpisodeSide): Side {
   return { open: () => client.createSandbox(), [Symbol.asyncDispose]: async () => client.close() };
 }
 
-async function runEpisodes({ open }: Side, count: number): Promise<number[]> {
-  const times: number[] = [];
+async function runEpisodes({ open }: Side, count: number): Promise<EpisodeTimes> {
+  const times: EpisodeTimes = { starts: [], commands: [] };
   for (let episode = 0; episode < count; episode++) {
+    const startedAt = performance.now();
     await using sandbox = await open();
-    for (let call = 0; call < EXECS; call++) times.push(await timed(() => sandbox.exec(["true"])));
+    times.starts.push(performance.now() - startedAt);
+    for (let call = 0; call < EXECS; call++) times.commands.push(await timed(() => sandbox.exec(["true"])));
   }
   await sleep(REST_MS);
   return times;

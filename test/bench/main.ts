@@ -14,6 +14,7 @@ import { crowdedSandbox } from "./benches/crowded-sandbox.js";
 import { egress } from "./benches/egress.js";
 import { growth } from "./benches/growth.js";
 import { hostileNeighbours } from "./benches/hostile-neighbours.js";
+import { lasting } from "./benches/lasting.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
@@ -29,6 +30,7 @@ import { pool } from "./benches/pool.js";
 import { roundTrip } from "./benches/round-trip.js";
 import { runnerFootprint } from "./benches/runner-footprint.js";
 import { serve } from "./benches/serve.js";
+import { serveLoad } from "./benches/serve-load.js";
 import { sessionStart } from "./benches/session-start.js";
 import { viewPage } from "./benches/view-page.js";
 import { describeMachine } from "./machine.js";
@@ -59,6 +61,8 @@ const benches: Bench[] = [
   codexExecServer,
   mcpTools,
   serve,
+  serveLoad,
+  lasting,
   longSession,
   viewPage,
   growth,

@@ -225,6 +225,27 @@ describe("what brig serve --keep-sandboxes leaves", () => {
     expect((await left()).length).toBe(1);
   });
 
+  it("is gone, with all that belongs to it, if its container has ended meanwhile", async () => {
+    const place = await keptPlace();
+    const first = await place.start();
+    const key = { idempotencyKey: "one" };
+    const sandbox = await place.client.createSandbox({ workspaceKind: "overlay" }, key);
+    const engine = await testEngine();
+    await first.end("SIGKILL");
+    const volumes = async () =>
+      (await engine.listVolumes(["brig.session"])).filter(
+        ({ labels }) => labels["brig.owner-pid"] === `${first.pid}`,
+      );
+    expect(await volumes()).not.toEqual([]);
+    for (const id of await containersOf(first)) await engine.removeContainer(id);
+    await place.start();
+    expect(await place.client.listSandboxes()).toEqual([]);
+    expect(await containersOf(first)).toEqual([]);
+    expect(await volumes()).toEqual([]);
+    expect((await place.client.health()).sandboxes).toBe(0);
+    expect((await place.client.createSandbox({ workspaceKind: "overlay" }, key)).id).not.toBe(sandbox.id);
+  });
+
   it("cannot be a sandbox of a task, which ends with its service", async () => {
     const place = await keptPlace();
     await writeFile(

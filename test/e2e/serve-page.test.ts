@@ -86,7 +86,7 @@ describe.skipIf(chromium.missing !== null)(title, () => {
       hasPage: true,
       allowsNetwork: true,
       limits: { maxPlaces: 12, maxPerClient: 10, maxLifeMs: 24 * 3_600_000 },
-      clients: [{ rights: { seesAll: true, mayChange: true } }],
+      clients: [{ rights: { seesAll: true, mayChange: true } }, { quota: { maxSandboxes: 5 } }],
     });
   });
 
@@ -210,7 +210,7 @@ describe.skipIf(chromium.missing !== null)(title, () => {
     await using foreign = await served.client.createSandbox({ labels: { of: "another" } });
     const seen = await read<Overview>(served, "/v1/overview", served.tokens[1]);
     expect(seen.sandboxes.map(({ id }) => id)).toEqual([own.id]);
-    expect(seen.clients).toEqual([{ name: "1", taken: 1, waiting: 0 }]);
+    expect(seen.clients).toMatchObject([{ name: "1", places: 1, waiting: 0, quota: { maxSandboxes: 5 } }]);
     expect(JSON.stringify(seen)).not.toContain("another");
     const path = `/v1/overview/${foreign.id}`;
     const refused = await fetch(`${served.url}${path}`, {
@@ -408,7 +408,7 @@ describe.skipIf(chromium.missing !== null)(title, () => {
         open: async () => ({
           ...{ sandbox, image: "brig/base", mode: "workspace-write", network: "none", task: null },
           ...{ instruction: null, workingDirectory: "/", grade: null, onEnding: null },
-          close: async () => undefined,
+          close: async () => null,
         }),
         ...{ idleMs: 3_600_000, maxLifeMs: 3_600_000 },
         onWarning: (error) => {
@@ -417,7 +417,7 @@ describe.skipIf(chromium.missing !== null)(title, () => {
       });
       const open = async (at: number) => {
         const labels = { number: `n${at}`, team: `team-${at % 7}` };
-        const { id } = await sandboxes.create(`client-${at % 3}`, { labels }, end.signal);
+        const { id } = await sandboxes.create(`client-${at % 3}`, { labels }, { signal: end.signal });
         const { processes } = sandboxes.get(`client-${at % 3}`, id);
         for (let count = 0; count < PROCESSES_EACH; count++)
           await (await processes.start({ argv: ["true", `${count}`] })).ended;

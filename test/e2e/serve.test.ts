@@ -1,5 +1,7 @@
-import { writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Sandbox as E2bSandbox } from "e2b";
 import { expect, it, onTestFinished } from "vitest";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { openApiDescription } from "../../src/services/serve/wire/openapi.js";
@@ -11,6 +13,8 @@ import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.
 interface Announced {
   url: string;
   token: string;
+  /** What it has printed by this name. */
+  named(name: string): string;
   program: ReturnType<typeof brig>;
 }
 
@@ -30,7 +34,7 @@ async function start(directory: TemporaryDirectory, args: readonly string[]): Pr
   const isAnnounced = args.includes("--token-file") ? /^url = ".*"$/m : /^token = ".*"$/m;
   await expect.poll(() => output, { timeout: 60_000 }).toMatch(isAnnounced);
   const announced = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(output)?.[1] ?? "";
-  return { url: announced("url"), token: announced("token"), program };
+  return { url: announced("url"), token: announced("token"), named: announced, program };
 }
 
 it("a snapshot is the client's whose token it is, in the next service too", async () => {
@@ -139,4 +143,47 @@ it.each([
   await using directory = await temporaryDirectory();
   const { exitCode, stderr } = await brigHere(["serve", ...args], { cwd: directory.path });
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
+});
+
+it("it says how clients of E2B reach it, and serves them with templates of the configuration", async () => {
+  await using directory = await temporaryDirectory();
+  await mkdir(join(directory.path, "home"));
+  await writeFile(join(directory.path, "home", "config.toml"), '[templates]\ntools = "brig/base"\n');
+  const printed = await start(directory, ["--warm", "0"]);
+  const file = join(directory.path, "token");
+  await writeFile(file, "0123456789abcdef".repeat(4), { mode: 0o600 });
+  const withFile = await start(directory, ["--warm", "0", "--token-file", file]);
+  const program = brig(["serve", "--listen", "127.0.0.1:0", "--json", "--warm", "0"], {
+    cwd: directory.path,
+    env: { BRIG_HOME: join(directory.path, "home") },
+  });
+  onTestFinished(async () => {
+    program.kill("SIGKILL");
+    await program;
+  });
+  const [line] = await once(program.stdout, "data");
+  const { url, token, e2b } = JSON.parse(String(line));
+  expect(e2b).toEqual({ apiUrl: `${url}/e2b`, sandboxUrl: url, apiKey: `e2b_${token}` });
+  for (const options of [
+    e2b,
+    {
+      apiUrl: printed.named("E2B_API_URL"),
+      sandboxUrl: printed.named("E2B_SANDBOX_URL"),
+      apiKey: printed.named("E2B_API_KEY"),
+    },
+    {
+      apiUrl: withFile.named("E2B_API_URL"),
+      sandboxUrl: withFile.named("E2B_SANDBOX_URL"),
+      apiKey: "0123456789abcdef".repeat(4),
+    },
+  ]) {
+    const sandbox = await E2bSandbox.create("tools", options);
+    expect((await sandbox.commands.run("echo $HOME")).stdout).toBe("/home/user\n");
+    await sandbox.kill();
+  }
+  expect(withFile.named("E2B_API_KEY")).toBe("");
+  for (const one of [printed.program, withFile.program, program]) {
+    one.kill("SIGTERM");
+    await one;
+  }
 });

@@ -42,23 +42,23 @@ export class HostileClient {
     this.#place = place;
   }
 
-  /** By name, with the statuses that are right for it. Everybody may be told to come again later (429). */
+  /** By name, with the answers that are right for it besides 429 and a connection that is cut. */
   get attacks(): Record<string, { allowed: readonly Answered[]; run: () => Promise<Answered[]> }> {
-    const served: Answered[] = [200, 201, 204, 404, 410, 429, "left", "cut"];
+    const served: Answered[] = [200, 201, 204, 404, 410, "left"];
     return {
-      "wrong tokens": { allowed: [401, 429], run: () => this.#wrongTokens() },
-      "sandboxes of others": { allowed: [404, 429], run: () => this.#foreign() },
-      "bodies that are too large": { allowed: [413, 429, "cut"], run: () => this.#giants() },
-      nonsense: { allowed: [400, 404, 405, 413, 415, 426, 429, 431, "cut"], run: () => this.#nonsense() },
-      "a flood of creates": { allowed: [201, 429, "left"], run: () => this.#creates() },
+      "a flood of creates": { allowed: [201, "left"], run: () => this.#creates() },
+      "wrong tokens": { allowed: [401], run: () => this.#wrongTokens() },
+      "sandboxes of others": { allowed: [404], run: () => this.#foreign() },
+      "bodies that are too large": { allowed: [413], run: () => this.#giants() },
+      nonsense: { allowed: [400, 404, 405, 413, 415, 426, 431], run: () => this.#nonsense() },
       "a fork bomb": { allowed: served, run: () => this.#forks() },
       "output for ever": { allowed: served, run: () => this.#endless() },
       "answers that nobody reads": { allowed: served, run: () => this.#unread() },
       "leaving at any moment": {
-        allowed: ["cut", "left", 200, 201, 404, 410, 429],
+        allowed: [200, 201, 404, 410, "left"],
         run: () => this.#leave(),
       },
-      "heads that come slowly": { allowed: ["cut", "left", 400, 408], run: () => this.#slowHeads() },
+      "heads that come slowly": { allowed: [400, 408, "left"], run: () => this.#slowHeads() },
     };
   }
 
@@ -100,7 +100,7 @@ export class HostileClient {
     return await this.#all(3, (at) => ({
       ...{ method: "POST", path: "/v1/sandboxes" },
       body: at === 0 ? Buffer.alloc(17 * MIB, "[") : Buffer.alloc(1024),
-      headers: at === 0 ? {} : { "content-length": `${at}${"0".repeat(12)}` },
+      ...(at > 0 && { headers: { "content-length": `${at}${"0".repeat(12)}` } }),
       leaveMs: 5000,
     })).then((answers) => answers.map((one) => (one === "left" ? "cut" : one)));
   }
@@ -239,19 +239,20 @@ export class HostileClient {
         ...{ host: "127.0.0.1", port, method, path, agent: this.#agent, signal },
         headers: { authorization: `Bearer ${token}`, ...headers },
       });
+      let answered: Answered = "cut";
       const timer = setTimeout(() => {
         resolve("left");
         sent.destroy();
       }, leaveMs);
       sent.on("close", () => {
         clearTimeout(timer);
-        resolve("cut");
+        resolve(answered);
       });
       sent.on("error", () => undefined);
       sent.on("response", (response) => {
+        answered = response.statusCode ?? "cut";
         response.on("data", onData);
         response.on("error", () => undefined);
-        response.on("close", () => resolve(response.statusCode ?? "cut"));
       });
       sent.end(body);
     });

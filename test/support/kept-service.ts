@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { BrigClient } from "../../src/services/serve/client/brig-client.js";
 import { type BrigOptions, brig } from "./cli.js";
-import { testEngine } from "./engine.js";
 import { freePort } from "./free-port.js";
 import { temporaryDirectory } from "./sandbox.js";
 
@@ -93,11 +92,4 @@ export async function keptPlace(): Promise<KeptPlace> {
       return { status: response.status, answer: text === "" ? null : JSON.parse(text) };
     },
   };
-}
-
-/** The containers of all sandboxes that a `$BRIG_HOME` knows of. */
-export async function containersOfIds(ids: readonly string[]): Promise<string[]> {
-  const engine = await testEngine();
-  const found = await Promise.all(ids.map((id) => engine.listContainers([`brig.session=${id}`])));
-  return found.flat().map(({ id }) => id);
 }

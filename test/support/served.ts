@@ -40,7 +40,7 @@ export interface Served extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export interface E2bAddresses {
+interface E2bAddresses {
   apiUrl: string;
   sandboxUrl: string;
   apiKey: string;
@@ -71,6 +71,8 @@ export interface ServedOptions {
   caFiles?: string[];
   /** Images by the names that clients of E2B give. */
   templates?: Record<string, string>;
+  /** Default: false. */
+  endsAutoPaused?: boolean;
   /** Where the service keeps snapshots. Default: that of this process. */
   brigHome?: string;
   /** On which sandboxes run that are no task's, those that are kept started excepted. Default: the engine of the tests. */
@@ -107,6 +109,7 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
       attempts: { ...place, tasks: options.tasks ?? [], images, directory },
       openProtocols: (parts) => [new E2bService(parts)],
       templates: options.templates,
+      endsAutoPaused: options.endsAutoPaused,
       openAgent: (wanted) =>
         wanted === "oracle"
           ? oracleAgent()

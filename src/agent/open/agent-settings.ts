@@ -32,7 +32,7 @@ export interface AgentSettings extends CallerDefaults, Pick<ConfigChoice, "profi
 }
 
 /** A sandbox that is open already, in which a session works. `sandbox` of the settings has to say the same of it. */
-export interface OpenPlace {
+interface OpenPlace {
   /** What the user calls it. */
   name: string;
   setting: Pick<SessionSetting, "cwd" | "sandboxMode" | "network" | "writableRoots">;

@@ -1,13 +1,11 @@
 import type { CliContext } from "../../command/index.js";
 import { say } from "../../command/index.js";
-import { currentDirectory } from "../../lib/current-directory.js";
-import { readEnvironment } from "../../lib/env.js";
 import { pause } from "../../lib/time/pause.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { LastingRecord, StartingOwner } from "../../services/index.js";
-import { OwnerClient, readLasting, startOwner, unreachable } from "../../services/index.js";
+import { hasOwner, OwnerClient, readLasting, startOwner, unreachable } from "../../services/index.js";
 import { readVersion } from "../../version.js";
-import type { HostProcess } from "../host.js";
+import { environmentOf, type HostProcess } from "../host.js";
 
 /** How long a new owner may take until it answers. */
 const START_MS = 60_000;
@@ -38,8 +36,8 @@ export async function reachOwner(
         await owner.end(limit.signal);
       } else if (state === null) {
         // Another process may have begun to keep the sandboxes, and not answer yet, or have just ended.
-        if (starting === null || (await starting.outcome(LOOK_MS)) === "other")
-          starting = startOwner(environment);
+        const isOpen = starting === null || (await starting.outcome(LOOK_MS)) === "other";
+        if (isOpen && !(await hasOwner(environment.brigHome))) starting = startOwner(environment);
       }
       await pause(LOOK_MS, limit.signal);
     }
@@ -68,8 +66,8 @@ export async function nextOwner(
 
 /** The same for a program that has loaded nothing of brig's. */
 export async function nextOwnerOf(host: HostProcess): Promise<void> {
-  const environment = readEnvironment(host.env, { cwd: () => currentDirectory(host) });
-  await nextOwner({ environment, signal: new AbortController().signal, stderr: host.stderr });
+  const { signal } = new AbortController();
+  await nextOwner({ environment: environmentOf(host), signal, stderr: host.stderr });
 }
 
 /** Says which of the sandboxes that ran have ended because their owner was killed. */

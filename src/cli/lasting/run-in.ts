@@ -39,8 +39,8 @@ export async function settingsWithin(
         // By its id: meanwhile another sandbox may have got the name.
         const record = runningRecord(place.id, context);
         const owner = await ownerNow(context);
-        const reopen = async () => await nextOwner(context);
-        return lastingSandbox(owner, { name: record.name, place, env: flags.env ?? {}, reopen });
+        const onOwnerGone = async () => await nextOwner(context);
+        return lastingSandbox(owner, { name: record.name, place, env: flags.env ?? {}, onOwnerGone });
       },
     },
   };

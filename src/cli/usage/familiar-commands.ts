@@ -11,7 +11,6 @@ export const familiarCommands: Readonly<Record<string, string>> = {
   build: "to build the images: brig image build",
   pull: "to build the images: brig image build; another image: docker pull",
   images: "to list the images: brig image ls",
-  version: "to see the version: brig --version",
   list: LISTS,
   ls: LISTS,
   create: BEGINS,

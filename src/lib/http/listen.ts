@@ -46,7 +46,7 @@ export function isLocal(address: ListenAddress): boolean {
 }
 
 /** The host and port of a URL by which clients of this machine connect. */
-export function hostInUrl(host: string, port: number): string {
+function hostInUrl(host: string, port: number): string {
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `${isIPv6(reached) ? `[${reached}]` : reached}:${port}`;
 }

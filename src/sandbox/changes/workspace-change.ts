@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BrigError } from "../../errors.js";
 import { isAtOrBelow } from "../plan/paths.js";
-import type { FileType } from "../sandbox-types.js";
+import type { FileType } from "../portable-sandbox.js";
 import type { BaseState, TreeChange } from "../tree/tree-changes.js";
 
 /** The state of a path of a workspace. */

@@ -11,11 +11,11 @@ import {
   NOT_REGULAR,
   PathFlag,
 } from "../channel/protocol.js";
+import type { FileType } from "../portable-sandbox.js";
 import { Command, type CommandContext } from "../process/command.js";
 import { errnoName } from "../process/errno-names.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
-import type { FileType } from "../sandbox-types.js";
 
 const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);
 

@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { protocolError } from "../channel/frames.js";
-import type { FileChange, FileWatch } from "../portable-sandbox.js";
+import type { FileWatch, WatchedChange } from "../portable-sandbox.js";
 import type { CommandContext } from "../process/command.js";
 import { RunningProcess } from "../process/process.js";
 import { checkedPath, errnoError } from "./file-request.js";
@@ -11,7 +11,7 @@ const HEAD_BYTES = 4;
 const BEGUN = 0;
 const LOST = 6;
 const FAILED = 7;
-const typeOf: ReadonlyMap<number, FileChange["type"]> = new Map([
+const typeOf: ReadonlyMap<number, WatchedChange["type"]> = new Map([
   [1, "create"],
   [2, "write"],
   [3, "remove"],
@@ -60,7 +60,7 @@ export async function watchFiles(
 async function* readRecords(
   process: RunningProcess,
   path: string,
-): AsyncGenerator<FileChange | null, void, undefined> {
+): AsyncGenerator<WatchedChange | null, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of process.stdout as AsyncIterable<Buffer>) {
     const bytes = Buffer.concat([rest, piece]);
@@ -82,7 +82,10 @@ async function* readRecords(
   });
 }
 
-function changeOf(kind: number, { pathBytes, path }: { pathBytes: Buffer; path: string }): FileChange | null {
+function changeOf(
+  kind: number,
+  { pathBytes, path }: { pathBytes: Buffer; path: string },
+): WatchedChange | null {
   const type = typeOf.get(kind);
   if (type !== undefined) return { type, pathBytes, path: pathBytes.toString("utf8") };
   if (kind === BEGUN) return null;

@@ -13,7 +13,7 @@ import {
 import { type Owner, ownerShape } from "../../lib/owner.js";
 import { decodeUtf8 } from "../../lib/utf8.js";
 import type { HostBase } from "../changes/workspace-change.js";
-import { FILE_TYPES } from "../sandbox-types.js";
+import { FILE_TYPES } from "../portable-sandbox.js";
 import type { BaseState, FileState, PresentState, TreeChange } from "../tree/tree-changes.js";
 
 /** One path that differs between the host's workspace and the sandbox's. */

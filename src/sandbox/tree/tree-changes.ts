@@ -10,8 +10,8 @@ import {
   EntryType,
 } from "../channel/protocol.js";
 import { fileTypeOf, run } from "../files/file-request.js";
+import type { FileType } from "../portable-sandbox.js";
 import type { CommandContext } from "../process/command.js";
-import type { FileType } from "../sandbox-types.js";
 
 export interface ScanRequest {
   /**

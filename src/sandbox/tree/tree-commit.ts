@@ -15,9 +15,9 @@ import {
   ExpectKind,
 } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform, run } from "../files/file-request.js";
+import type { FileType } from "../portable-sandbox.js";
 import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
-import type { FileType } from "../sandbox-types.js";
 import { type FileState, isPathBelow } from "./tree-changes.js";
 
 /**

@@ -118,9 +118,15 @@ export class ControlPlane {
     "GET /snapshots": async (call) => await this.#listSnapshots(call),
     "DELETE /templates/ID": async ({ client, id }) => {
       const found = await this.#snapshot(client, id);
+      if (found === null && id === "tags") throw absent("/templates", id);
       if (found === null) throw notThere(`there is no snapshot ${JSON.stringify(id)}`);
       await this.#parts.snapshots.remove(client, found.id);
       return { status: 204 };
+    },
+    "GET /aliases/ID": async ({ client, id }) => {
+      const { image } = await this.#template(client, id);
+      if ((await this.#parts.places.engine.inspectImage(image)) === null) throw noTemplate(id);
+      return { status: 200, value: { templateID: id, public: false } };
     },
     "GET /sandboxes/ID/metrics": async (call) => {
       const { served } = this.#get(call);
@@ -137,7 +143,7 @@ export class ControlPlane {
     const { drain, places, sandboxes, snapshots } = this.#parts;
     if (drain.aborted) throw ending();
     const body = await readBody(call, createSchema);
-    refuseAbsent(body);
+    refuseAbsent(body, this.#parts);
     const { templateID, timeout, metadata, envVars } = body;
     const network = askedNetwork(body.network ?? {}, body.allow_internet_access);
     const planned = planNetwork(network, places);
@@ -170,7 +176,7 @@ export class ControlPlane {
   }
 
   /** What a template stands for: `base`, a name of the configuration, a snapshot of the client, or an image of the engine. */
-  async #template(client: string, name: string): Promise<{ image?: string; snapshot?: string }> {
+  async #template(client: string, name: string): Promise<{ image: string; snapshot?: string }> {
     const { places, templates } = this.#parts;
     if (Object.hasOwn(templates, name)) return { image: `${templates[name]}` };
     if (name === "base") return { image: places.image };
@@ -306,7 +312,7 @@ export class ControlPlane {
 /** The method as the table has it, and the id in its path. Paths may begin with a version. */
 function methodOf(verb: string, path: string): [name: string, id: string] {
   const [, room = "", encoded = "", rest = ""] =
-    /^(?:\/v[23])?\/([a-z]+)(?:\/([^/]+))?((?:\/[a-z]+)*)$/.exec(path) ?? [];
+    /^(?:\/v[23])?(?:\/templates(?=\/aliases\/))?\/([a-z]+)(?:\/([^/]+))?((?:\/[a-z]+)*)$/.exec(path) ?? [];
   const id = decoded(encoded);
   return [`${verb} /${room}${id === "" ? "" : `/ID${rest}`}`, id];
 }
@@ -317,7 +323,6 @@ const absentFeatures: readonly (readonly [RegExp, string])[] = [
   [/\/secrets/, "secrets that are stored in the service; rules of a network put headers into requests"],
   [/\/templates/, "template builds: build an image with Docker, and name it as the template"],
   [/\/teams/, "teams"],
-  [/\/sandboxes\/ID/, "metrics of several sandboxes at once"],
 ];
 
 function absent(name: string, path: string): Refusal {
@@ -328,14 +333,14 @@ function absent(name: string, path: string): Refusal {
 }
 
 /** Error: a refusal that names what a client wants and cannot have. */
-function refuseAbsent({
-  autoPause,
-  autoResume,
-  mcp,
-  iam,
-  volumeMounts,
-}: z.output<typeof createSchema>): void {
-  if (autoPause === true) throw unsupported("autoPause: a sandbox that times out is removed");
+function refuseAbsent(
+  { autoPause, autoResume, mcp, iam, volumeMounts }: z.output<typeof createSchema>,
+  { endsAutoPaused }: Pick<ProtocolParts, "endsAutoPaused">,
+): void {
+  if (autoPause === true && !endsAutoPaused)
+    throw unsupported(
+      "autoPause: a sandbox that times out is removed, which brig serve --e2b-auto-pause end accepts",
+    );
   if (autoResume?.enabled === true) throw unsupported("autoResume, since it does not pause sandboxes");
   if (mcp != null) throw unsupported("the MCP gateway (mcp)");
   if (iam != null) throw unsupported("workload identities (iam)");
@@ -416,8 +421,8 @@ function noSandbox(id: string): Refusal {
   return notThere(`there is no sandbox ${JSON.stringify(id)}`);
 }
 
-function noTemplate(name: string, cause: unknown): Refusal {
-  return new Refusal(`there is no template ${JSON.stringify(name)}`, {
+function noTemplate(name: string, cause?: unknown): Refusal {
+  return new Refusal(`the template ${JSON.stringify(name)} was not found`, {
     status: 404,
     code: "image.missing",
     hint: "a template is base, a name in [templates] of config.toml, a snapshot, or an image that the engine has",

@@ -42,7 +42,7 @@ export class E2bService implements OtherProtocol {
     if (address === null && isApi(incoming)) return await this.#answerApi(incoming, outgoing, call);
     this.#refuseOtherSites(incoming, address, call);
     const { served, network } = sandboxFor(incoming, address, this.#sandboxes);
-    call.isOf(incoming, served.client);
+    call.isOf(served.client);
     const { signal, memory } = call;
     if (address === null || address.port === ENVD_PORT) {
       using _used = served.hold();
@@ -60,7 +60,7 @@ export class E2bService implements OtherProtocol {
     this.#refuseOtherSites(incoming, address, call);
     if (address === null || address.port === ENVD_PORT) throw notFound();
     const { served, network } = sandboxFor(incoming, address, this.#sandboxes);
-    call.isOf(incoming, served.client);
+    call.isOf(served.client);
     await this.#parts.ports.upgrade(
       incoming,
       socket,

@@ -166,5 +166,7 @@ function sentTo(written: string, list: NonNullable<AskedNetwork["rules"]>[string
     throw new BrigError(`network.rules: the header ${own} cannot be set by a rule`, {
       code: "usage.invalid",
     });
+  if (Object.values(headers).some((value) => value.includes("${e2b.")))
+    throw unsupported("placeholders of stored secrets and identities in the headers of rules");
   return Object.keys(headers).length === 0 ? [] : [{ host: pattern.text, headers }];
 }

@@ -30,7 +30,7 @@ export function isSigned({ url = "" }: IncomingMessage): boolean {
 }
 
 /** The sandbox whose access token has signed the request. Null if there is none. */
-export function signedFor(incoming: IncomingMessage, sandboxes: Iterable<E2bSandbox>): E2bSandbox | null {
+function signedFor(incoming: IncomingMessage, sandboxes: Iterable<E2bSandbox>): E2bSandbox | null {
   if (!isSigned(incoming)) return null;
   const query = urlOf(`${incoming.url}`);
   const expires = query.get("signature_expiration");

@@ -45,6 +45,8 @@ export class AuditLog implements AsyncDisposable {
   /** Whether a line was perhaps not written to its end. */
   #isCut = false;
   #lookedAt = performance.now();
+  /** Why there is no file at the path since it was looked there last; null if there is one. */
+  #unopened: unknown = null;
   #writing: Promise<void> | null = null;
 
   private constructor(path: string, file: FileHandle, onWarning: (error: unknown) => void) {
@@ -150,11 +152,18 @@ export class AuditLog implements AsyncDisposable {
 
   async #lookAtFile(): Promise<void> {
     const now = performance.now();
-    if (now - this.#lookedAt < LOOK_EVERY_MS) return;
+    if (now - this.#lookedAt < LOOK_EVERY_MS) {
+      if (this.#unopened !== null) throw this.#unopened;
+      return;
+    }
     this.#lookedAt = now;
     const [own, there] = await Promise.all([this.#file.stat(), stat(this.#path).catch(() => null)]);
     if (there !== null && there.ino === own.ino && there.dev === own.dev) return;
-    const file = await openFile(this.#path);
+    const file = await openFile(this.#path).catch((error: unknown) => {
+      this.#unopened = error;
+      throw error;
+    });
+    this.#unopened = null;
     await this.#file.close();
     this.#file = file;
     this.#isCut = false;

@@ -179,6 +179,7 @@ async function serviceOptions(
       openAgent: (wanted) => episodeAgent(wanted, usualAgent),
       openProtocols: context.openProtocols,
       templates: config.templates,
+      endsAutoPaused: flags.e2bAutoPause === "end",
       limits: {
         maxPlaces: flags.maxSandboxes,
         maxPerClient: flags.maxPerClient ?? flags.maxSandboxes,
@@ -233,13 +234,12 @@ async function announce(
   { json }: ServeFlags,
   { stdout }: CliContext,
 ): Promise<void> {
-  const { url, token, ca, fingerprint } = facts;
-  const e2b = e2bAddresses(url, token);
+  const e2b = e2bAddresses(facts.url, facts.token);
   if (json === true) return await writeJson(stdout, { ...facts, e2b });
-  const forE2b = { E2B_API_URL: e2b.apiUrl, E2B_SANDBOX_URL: e2b.sandboxUrl, E2B_API_KEY: e2b.apiKey };
-  const known = Object.entries({ url, token, ca, fingerprint, ...forE2b }).filter(
-    ([, value]) => value !== undefined,
-  );
+  const { url, token, ca, fingerprint } = facts;
+  const { apiUrl: E2B_API_URL, sandboxUrl: E2B_SANDBOX_URL, apiKey: E2B_API_KEY } = e2b;
+  const printed = { url, token, ca, fingerprint, E2B_API_URL, E2B_SANDBOX_URL, E2B_API_KEY };
+  const known = Object.entries(printed).filter(([, value]) => value !== undefined);
   await write(stdout, known.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(""));
 }
 

@@ -42,6 +42,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   idle: number;
   maxLife: number;
   maxBuffered: number;
+  e2bAutoPause: "refuse" | "end";
   openapi?: boolean;
   json?: boolean;
 }
@@ -133,6 +134,14 @@ export function addServeOptions(command: Command): Command {
         "the memory that requests, outputs and answers may take together",
         bufferedArgument,
       ).default(usualBufferedBytes(), "a quarter of the machine's memory"),
+    )
+    .addOption(
+      new Option(
+        "--e2b-auto-pause <what>",
+        "what comes of a client of E2B that wants its sandbox to be paused when its time is over: refuse it, or end the sandbox then",
+      )
+        .choices(["refuse", "end"])
+        .default("refuse"),
     )
     .option("--openapi", "print the OpenAPI description of the service, and do nothing else")
     .option("--json", "print the address and the token as JSON");

@@ -51,14 +51,17 @@ export interface ServiceOptions {
   outputs?: OutputBudget | undefined;
   /** How many lines of the audit log are missing. Default: there is none. */
   auditLost?: (() => number) | undefined;
+  /** Whether a sandbox that is to be paused when its time is over is ended then. Default: it is refused. */
+  endsAutoPaused?: boolean | undefined;
   /** For what goes wrong while nobody waits for it. */
   onWarning: (error: unknown) => void;
 }
 
 /** What other protocols than that of the service have in common with it. */
 export interface ProtocolParts {
-  places: Pick<FreePlaces, "image" | "mode" | "allowsNetwork">;
+  places: Pick<FreePlaces, "engine" | "image" | "mode" | "allowsNetwork">;
   templates: Readonly<Record<string, string>>;
+  endsAutoPaused: boolean;
   sandboxes: SandboxSet;
   snapshots: SnapshotSet;
   ports: PortProxy;
@@ -90,7 +93,6 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     attempts,
     openAgent,
     openProtocols,
-    templates = {},
     limits,
     quotaOf,
     room,
@@ -123,7 +125,17 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
   const keyed = new IdempotentCreates((client, id) => sandboxes.find(client, id));
   const snapshots = new SnapshotSet(places.environment.brigHome);
   const ports = new PortProxy();
-  const parts = { places, templates, sandboxes, snapshots, ports, maxLifeMs: limits.maxLifeMs, drain };
+  const { templates = {}, endsAutoPaused = false } = options;
+  const parts = {
+    places,
+    templates,
+    endsAutoPaused,
+    sandboxes,
+    snapshots,
+    ports,
+    maxLifeMs: limits.maxLifeMs,
+    drain,
+  };
   const calls: Calls = metrics.counted({
     health: async () =>
       json({

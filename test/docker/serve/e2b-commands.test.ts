@@ -147,6 +147,17 @@ describe("a command", () => {
   });
 });
 
+describe("an image without bash", () => {
+  it("gets its commands run by its own shell", async () => {
+    await using other = await openServed({ mode: "danger-full-access" });
+    const plain = await Sandbox.create({ ...other.e2b[0], validateApiKey: false });
+    const own = await other.client.getSandbox(plain.sandboxId);
+    expect((await own.exec(["mv", "/bin/bash", "/bin/not-bash"])).exitCode).toBe(0);
+    expect((await plain.commands.run("echo $0 works")).stdout).toBe("/bin/sh works\n");
+    await plain.kill();
+  });
+});
+
 describe("a terminal", () => {
   it("shows what is typed, knows its size, and is resized", async () => {
     let seen = "";

@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { testEngine } from "../../support/engine.js";
 import { endProcess, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
 import { pngPicture } from "../../support/pictures.js";
 import { callDone, messageDone, respond, startResponsesServer } from "../../support/responses-server.js";
@@ -47,12 +49,24 @@ function withoutChance(text: string): string {
     .replace(/session ID \d+/g, "session ID");
 }
 
+/** A server on this machine's loopback. */
+async function plainServer() {
+  const paths: string[] = [];
+  const server = createServer(({ url = "" }, response) => {
+    paths.push(url);
+    response.end("answer\n");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return { port, paths, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
 /** Calls of each kind of tool, with what is hard to pass on: bytes that are no text, holes, links, terminals, failures. */
 const calls = (workspace: string): object[] => [
   {
     shell: { command: ["sh", "-c", "pwd; printf 'out\\n'; printf 'err\\n' >&2; printf '\\377\\n'; exit 3"] },
   },
-  { shell: { command: ["sh", "-c", "echo $FOO; unset x; sleep 30"], timeout_ms: 300 } },
+  { shell: { command: ["sh", "-c", "echo $FOO; unset x; sleep 30"], timeout_ms: 3000 } },
   { shell: { command: ["no-such-program"] } },
   { shell_command: { command: "i=0; while [ $i -lt 300 ]; do echo $i; echo e$i >&2; i=$((i+1)); done" } },
   { exec_command: { cmd: "read line; echo got $line; stty size", tty: true, yield_time_ms: 250 } },
@@ -68,14 +82,15 @@ const calls = (workspace: string): object[] => [
   { shell: { command: ["sh", "-c", "truncate -s 40M holes; printf '\\nat the end\\n' >> holes"] } },
   {
     shell: {
-      command: ["python3", "-c", "import os; [open(b'dir/\\xff%d' % n, 'w').close() for n in range(3000)]"],
+      command: ["python3", "-c", "import os; [open(b'dir/\\xff%d' % n, 'w').close() for n in range(300)]"],
+      timeout_ms: 120_000,
     },
   },
   { read_file: { file_path: join(workspace, "a.txt") } },
   { read_file: { file_path: join(workspace, "missing") } },
   { read_file: { file_path: join(workspace, "fifo") } },
   { list_dir: { dir_path: workspace, depth: 2, limit: 20 } },
-  { list_dir: { dir_path: join(workspace, "dir"), offset: 2990, limit: 30 } },
+  { list_dir: { dir_path: join(workspace, "dir"), offset: 280, limit: 30 } },
   { read_file: { file_path: join(workspace, "holes"), offset: 2 } },
   { grep_files: { pattern: "^b", path: workspace } },
   {
@@ -121,6 +136,8 @@ describe("brig run --in", () => {
     expect(actual).toHaveLength(calls(workspace).length);
     expect(actual).toEqual(expected);
     expect(actual?.join("\n")).toContain("at the end");
+    // The command that still waits for a line is ended with the session, and how it ends is told.
+    for (const { stderr } of [own, within]) expect(stderr).toMatch(/✗ exit 143/);
     const settings = (lines: SessionLine[]) =>
       lines.find(({ type }) => type === "turn_context")?.payload.sandbox_policy;
     expect(settings(second)).toEqual(settings(first));
@@ -212,6 +229,40 @@ describe("brig run --in", () => {
     expect(JSON.stringify(lines) + done.stderr).not.toContain(secret);
   });
 
+  it("records what its own calls try to reach, and not what others in the sandbox do", async () => {
+    const place = await lastingPlace();
+    await using server = await plainServer();
+    const network = `allowlist:host.internal:${server.port}`;
+    await upIn(place, "--name", "web", "--network", network);
+    const curl = (path: string, host = `host.internal:${server.port}`) => [
+      ...["curl", "-sS", "-m", "20", `http://${host}/${path}`],
+    ];
+    await place.run("exec", "--in", "web", "--", ...curl("of-another-before"));
+    const script = await play(place, [
+      { shell: { command: curl("own") } },
+      {
+        shell: {
+          command: ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.1; done"],
+          timeout_ms: 120_000,
+        },
+      },
+      { shell: { command: curl("refused", "refused.invalid") } },
+    ]);
+    const running = place.start(["run", "--in", "web", "--script", script, "go"]);
+    await expect.poll(async () => await readdir(place.workspace), patience).toContain("begun");
+    await place.run("exec", "--in", "web", "--", ...curl("of-another"));
+    await writeFile(join(place.workspace, "go"), "");
+    const done = await running;
+    expect([done.exitCode, done.stdout]).toEqual([0, "done\n"]);
+    const lines = await sessionOf(done);
+    const attempts = lines.filter(({ type }) => type === "brig.egress_attempt").map(({ payload }) => payload);
+    expect(attempts).toMatchObject([
+      { call_id: "call_1_1", path: "/own", outcome: "allowed" },
+      { call_id: "call_3_1", path: "/refused", outcome: "denied", reason: "no-rule" },
+    ]);
+    expect(server.paths).toEqual(expect.arrayContaining(["/own", "/of-another", "/of-another-before"]));
+  });
+
   it("is killed without the sandbox, in which none of its commands goes on", async () => {
     const place = await lastingPlace();
     await upIn(place, "--name", "web");
@@ -226,41 +277,46 @@ describe("brig run --in", () => {
     expect((await place.run("exec", "--in", "web", "--", "echo", "there")).stdout).toBe("there\n");
   });
 
-  it("says so if the owner is killed, fails, and leaves a whole session that can be gone on with", async () => {
+  it("goes on with the next owner, if the one that it began with is killed", async () => {
     const place = await lastingPlace();
     await upIn(place, "--name", "web");
-    const waits = "echo kept > /tmp/file; touch begun; sleep 4321";
-    const script = await play(place, [{ exec_command: { cmd: waits, yield_time_ms: 30_000 } }]);
+    const waits = "echo kept > /tmp/file; touch begun; until [ -e go ]; do sleep 0.1; done; cat /tmp/file";
+    const script = await play(place, [
+      { exec_command: { cmd: waits, yield_time_ms: 30_000 } },
+      { shell: { command: ["wc", "-c", "/tmp/file"] } },
+    ]);
     const running = place.start(["run", "--in", "web", "--script", script, "go"]);
     await expect.poll(async () => await readdir(place.workspace), patience).toContain("begun");
     await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+    await writeFile(join(place.workspace, "go"), "");
     const done = await running;
-    expect(done.exitCode).not.toBe(0);
-    expect(done.stderr).toContain("the process that keeps the sandboxes");
-    const lines = await sessionOf(done);
-    expect(lines.find(({ type }) => type === "brig.turn")?.payload).toMatchObject({ status: "failed" });
-    const thread = lines[0]?.payload.id as string;
-    const next = await play(place, [{ shell: { command: ["cat", "/tmp/file"] } }]);
-    const resumed = await place.start(["resume", thread, "--in", "web", "--script", next, "go on"]);
-    expect([resumed.exitCode, resumed.stdout]).toEqual([0, "done\n"]);
-    expect(outputsOf(await sessionOf(resumed)).at(-1)).toContain("kept");
-    const [sandbox] = JSON.parse((await place.run("ps", "--json")).stdout);
-    expect(await (await testEngine()).inspectContainer(`brig-${sandbox.id}`)).toMatchObject({
-      running: true,
-    });
+    expect([done.exitCode, done.stdout]).toEqual([0, "done\n"]);
+    const outputs = outputsOf(await sessionOf(done));
+    expect(outputs.map((output) => /kept|5 \/tmp\/file/.exec(output)?.[0])).toEqual(["kept", "5 /tmp/file"]);
     expect((await place.run("rm", "web")).exitCode).toBe(0);
   });
+
 
   it("is a conversation at a terminal, which leaves the sandbox as it is", async () => {
     const place = await lastingPlace();
     await upIn(place, "--name", "web");
-    const script = await play(place, [
-      { exec_command: { cmd: "echo said in the sandbox > said; cat said" } },
-    ]);
+    const script = join(place.home, "..", "play.yaml");
+    const steps = [
+      { calls: [{ exec_command: { cmd: "echo said in the sandbox > said; cat said" } }] },
+      { text: "done" },
+      { calls: [{ exec_command: { cmd: "test -s said && echo said before" } }] },
+      { text: "done again" },
+    ];
+    await writeFile(script, JSON.stringify({ steps }));
     const terminal = await place.terminal(["--in", "web", "--script", script]);
     await terminal.waitForScreen(/^›\s*$/m);
     terminal.type("begin\r");
     await terminal.waitForScreen(/│ said in the sandbox\n {2}✓ exit 0[\s\S]*● done[\s\S]*^›\s*$/m);
+    // The next owner goes on with the sandbox, and the conversation with it.
+    await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+    await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
+    terminal.type("again\r");
+    await terminal.waitForScreen(/› again[\s\S]*│ said before[\s\S]*● done again[\s\S]*^›\s*$/m);
     terminal.type("/mode read-only\r");
     await terminal.waitForScreen(/works in the sandbox web, whose mode cannot change/);
     terminal.type("\x04");
@@ -268,5 +324,6 @@ describe("brig run --in", () => {
     expect((await place.run("exec", "--in", "web", "--", "cat", "said")).stdout).toBe(
       "said in the sandbox\n",
     );
+    expect((await place.run("rm", "web")).exitCode).toBe(0);
   });
 });

@@ -193,7 +193,9 @@ const streamingCalls: Partial<Record<string, Streaming>> = {
   "/process.Process/Start": async (stream, place) => {
     const { served, sandbox, home, incoming, signal, memory } = place;
     const timeoutMs = timeoutOf(incoming);
+    memory.take(STREAM_BYTES);
     const request = await readEnvelope(incoming, processes.startSchema, memory);
+    memory.giveBackTo(STREAM_BYTES);
     refuseOtherUser(namedUser(incoming), place);
     const wanted = await place.processes.requestOf(request, { sandbox, home, timeoutMs, signal });
     const process = await served.processes.start(wanted, { signal });
@@ -201,25 +203,26 @@ const streamingCalls: Partial<Record<string, Streaming>> = {
     if (signal.aborted) await process.end();
     signal.throwIfAborted();
     place.processes.remember(process, request);
-    beginStream(memory);
     const ping = async () => await stream.send({ event: { keepalive: {} } });
     using _pings = keepAlive(incoming, ping);
     await place.processes.follow(process, { stream, signal });
   },
   "/process.Process/Connect": async (stream, place) => {
     const { incoming, memory } = place;
+    memory.take(STREAM_BYTES);
     const { process } = await readEnvelope(incoming, processes.selectedSchema, memory);
+    memory.giveBackTo(STREAM_BYTES);
     const found = place.processes.connectable(all(place), process);
-    beginStream(memory);
     const ping = async () => await stream.send({ event: { keepalive: {} } });
     using _pings = keepAlive(incoming, ping);
     await inTime(place, async (limited) => await place.processes.follow(found, { stream, signal: limited }));
   },
   "/filesystem.Filesystem/WatchDir": async (stream, place) => {
     const { incoming, memory } = place;
+    memory.take(STREAM_BYTES);
     const request = await readEnvelope(incoming, filesystem.watchSchema, memory);
+    memory.giveBackTo(STREAM_BYTES);
     refuseOtherUser(namedUser(incoming), place);
-    beginStream(memory);
     using _pings = keepAlive(incoming, async () => await stream.send({ keepalive: {} }));
     await inTime(
       place,
@@ -243,10 +246,4 @@ async function inTime(
       throw new ConnectFailure("the time of the call is over", { code: "deadline_exceeded", cause: error });
     throw error;
   }
-}
-
-/** The request is understood, and its messages are on the way. */
-function beginStream(memory: MemoryShare): void {
-  memory.giveBackTo(0);
-  memory.take(STREAM_BYTES);
 }

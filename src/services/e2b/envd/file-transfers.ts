@@ -6,7 +6,7 @@ import { createGunzip, createGzip } from "node:zlib";
 import { isBrigError } from "../../../errors.js";
 import { sendJson } from "../../serve/http/other-protocol.js";
 import { Refusal } from "../../serve/http/refusal.js";
-import { uploadedBody } from "../../serve/http/uploaded-body.js";
+import { discardRest, uploadedBody } from "../../serve/http/uploaded-body.js";
 import { ConnectFailure } from "./connect-protocol.js";
 import type { FilesPlace } from "./filesystem-calls.js";
 import { boundaryOf, readParts } from "./multipart.js";
@@ -26,10 +26,12 @@ export async function answerFiles(
   place.memory.take(TRANSFER_BYTES);
   try {
     refuseOtherUser(query.get("username") ?? "", place);
-    if (incoming.method === "GET") await sendFile(query.get("path") ?? "", { incoming, outgoing, place });
+    if (incoming.method === "GET" || incoming.method === "HEAD")
+      await sendFile(query.get("path") ?? "", { incoming, outgoing, place });
     else if (incoming.method === "POST") await takeFiles(query.get("path"), { incoming, outgoing, place });
     else throw new Refusal("this path takes only GET and POST", { status: 405, code: "usage.invalid" });
   } catch (error) {
+    if (!place.signal.aborted) await discardRest(incoming);
     throw withStatus(error);
   }
 }
@@ -46,6 +48,7 @@ async function sendFile(path: string, { incoming, outgoing, place }: Transfer): 
   const { type, sizeBytes, modifiedMs } = await sandbox.files.stat(whole, { signal });
   if (type === "directory")
     throw new Refusal(`${whole} is a directory`, { status: 400, code: "file.is-directory" });
+  if (incoming.method === "HEAD") return void outgoing.writeHead(200, { "content-length": sizeBytes }).end();
   // A file of the kernel's has any size, and says 0. Any other ends where it ended when it was asked for, even if it grows.
   const isOfKernel = sizeBytes === 0;
   const content = sandbox.files.readStream(whole, {

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { isBrigError } from "../../../errors.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
-import type { DirectoryEntry, FileChange, FileWatch, Sandbox } from "../../../sandbox/index.js";
+import type { DirectoryEntry, FileWatch, Sandbox, WatchedChange } from "../../../sandbox/index.js";
 import type { MemoryShare } from "../../serve/http/memory-budget.js";
 import type { ServedSandbox } from "../../serve/sandboxes/served-sandbox.js";
 import { ConnectFailure, connectError, type MessageStream } from "./connect-protocol.js";
@@ -155,7 +155,7 @@ async function unlessGone<T>(doing: Promise<T>): Promise<T | undefined> {
   }
 }
 
-const eventTypeOf: Record<FileChange["type"], string> = {
+const eventTypeOf: Record<WatchedChange["type"], string> = {
   create: "EVENT_TYPE_CREATE",
   write: "EVENT_TYPE_WRITE",
   remove: "EVENT_TYPE_REMOVE",
@@ -170,7 +170,9 @@ interface WatchPlace extends FilesPlace {
 type WatchRequest = z.output<typeof watchSchema>;
 
 /** What the events of a watcher may take until they are asked for. */
-const MAX_KEPT_EVENTS = 10_000;
+const MAX_KEPT_BYTES = 512 * 1024;
+/** What an event takes besides its path, which is in it up to three times. */
+const EVENT_BYTES = 512;
 /** Those that have ended are forgotten beyond this number. */
 const MAX_WATCHERS = 64;
 
@@ -178,6 +180,7 @@ const MAX_WATCHERS = 64;
 interface Watcher {
   watch: FileWatch;
   events: object[];
+  keptBytes: number;
   failure: unknown;
   hasEnded: boolean;
 }
@@ -198,7 +201,7 @@ export class EnvdWatches {
     // It outlives the call, and ends with its sandbox.
     const lasting = { ...place, signal: new AbortController().signal };
     const watch = await this.#open(request, lasting);
-    const watcher: Watcher = { watch, events: [], failure: undefined, hasEnded: false };
+    const watcher: Watcher = { watch, events: [], keptBytes: 0, failure: undefined, hasEnded: false };
     for (const [id, { hasEnded }] of this.#watchers)
       if (hasEnded && this.#watchers.size >= MAX_WATCHERS) this.#watchers.delete(id);
     const watcherId = randomBytes(8).toString("hex");
@@ -214,6 +217,7 @@ export class EnvdWatches {
       const { code, message } = connectError(watcher.failure);
       throw new ConnectFailure(message, { code });
     }
+    watcher.keptBytes = 0;
     return { events: watcher.events.splice(0) };
   }
 
@@ -237,12 +241,16 @@ export class EnvdWatches {
 }
 
 /** Never rejects: whoever asks for the events is told what has ended them. */
-async function collect(watcher: Watcher, eventFor: (change: FileChange) => Promise<object>): Promise<void> {
+async function collect(
+  watcher: Watcher,
+  eventFor: (change: WatchedChange) => Promise<object>,
+): Promise<void> {
   try {
     for await (const change of watcher.watch) {
-      if (watcher.events.length >= MAX_KEPT_EVENTS)
+      watcher.keptBytes += EVENT_BYTES + 3 * change.path.length;
+      if (watcher.keptBytes > MAX_KEPT_BYTES)
         throw new ConnectFailure(
-          `more than ${MAX_KEPT_EVENTS} events came before they were asked for; watch again, and ask more often`,
+          "more events came than are kept until they are asked for; watch again, and ask more often",
           { code: "resource_exhausted" },
         );
       watcher.events.push(await eventFor(change));
@@ -256,7 +264,7 @@ async function collect(watcher: Watcher, eventFor: (change: FileChange) => Promi
   }
 }
 
-async function eventOf(change: FileChange, request: WatchRequest, place: FilesPlace): Promise<object> {
+async function eventOf(change: WatchedChange, request: WatchRequest, place: FilesPlace): Promise<object> {
   const event = { name: change.path === "" ? "." : change.path, type: eventTypeOf[change.type] };
   if (!request.includeEntry) return event;
   const whole = posix.join(resolvePath(request.path, place.home), change.path);

@@ -8,7 +8,7 @@ import {
   HEAD_BYTES,
   INPUT_WINDOW_BYTES,
 } from "../wire/frames.js";
-import type { ConnectedCommand, ResumedConnection } from "../wire/messages.js";
+import type { BegunCommand, ConnectedCommand, ResumedConnection } from "../wire/messages.js";
 
 const TAKEN_BY_ALL_BYTES = 12;
 
@@ -112,7 +112,7 @@ export class CommandConnection {
   }
 
   /** The owner has found the command. What it has not taken is sent again. */
-  #goOn({ id, stdout, stderr, input }: ResumedConnection & { input: number | null }): void {
+  #goOn({ id, stdout, stderr, input }: BegunCommand): void {
     this.#received = { id, stdout, stderr };
     const isFirst = this.#isReady;
     this.#isReady = true;

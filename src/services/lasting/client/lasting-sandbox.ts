@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { AgentSandbox } from "../../../agent/index.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
@@ -5,6 +6,7 @@ import type {
   ApplyOptions,
   ApplyResult,
   DiffOptions,
+  EgressAttempt,
   RestorePoint,
   RestorePointOptions,
   UndoneCall,
@@ -12,6 +14,7 @@ import type {
   WorkspaceDiff,
 } from "../../../sandbox/index.js";
 import { FILE_TYPES, SecretMask } from "../../../sandbox/index.js";
+import type { EgressFeed } from "../owner/egress-feed.js";
 import { FRAME, FrameReader } from "../wire/frames.js";
 import { HOLE_HEADER, placeShape, type SandboxPlaceAnswer } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";
@@ -43,35 +46,96 @@ export async function lastingPlace(
 interface LastingSandboxOptions {
   name: string;
   place: SandboxPlaceAnswer;
-  /** For all commands. */
+  /** For commands, besides their own. */
   env: Readonly<Record<string, string>>;
-  /** Resolves when another owner has taken the place of one that was killed. */
-  reopen: () => Promise<unknown>;
+  /** Called when nobody listens any more. Resolves when the next owner does. */
+  onOwnerGone: () => Promise<unknown>;
 }
 
-/** A lasting sandbox whose owner does what is asked here. Commands get the variables besides their own. */
+/** A lasting sandbox whose owner does what is asked here. */
 export function lastingSandbox(
   owner: OwnerClient,
-  { name, place, env, reopen }: LastingSandboxOptions,
+  { name, place, env, onOwnerGone }: LastingSandboxOptions,
 ): LastingSandbox {
   const { id, image, proof, snapshotId, secrets } = place;
   const mask = secrets.length === 0 ? null : new SecretMask(secrets.map((value) => ({ value })));
-  const commands = { socketPath: owner.socket.path, path: `${sandboxPath(name)}/exec`, reopen };
+  const ready = async () => {
+    if (!(await owner.isThere())) await onOwnerGone();
+  };
+  const commands = { socketPath: owner.socket.path, path: `${sandboxPath(name)}/exec`, reopen: onOwnerGone };
+  const egress =
+    place.network === "none" || place.network === "full"
+      ? null
+      : new OwnEgress(owner, { name, from: place.egressCount });
   return {
     ...{ id, image, proof, snapshotId },
     maskSecrets: mask && ((text) => mask.text(text)),
-    files: lastingFiles(owner, name),
+    files: lastingFiles(owner, { name, ready }),
     async spawn(argv, options = {}) {
-      const command = connectedCommand(argv, { ...options, env: { ...env, ...options.env } });
+      await ready();
+      const callId =
+        options.callId === undefined ? undefined : (egress?.wireName(options.callId) ?? options.callId);
+      const command = connectedCommand(argv, { ...options, callId, env: { ...env, ...options.env } });
       const started = new ConnectedProcess(commands, command, options.signal);
-      const { stdin, stdout, stderr, exit } = started;
+      const { stdin, stdout, stderr } = started;
+      const exit = egress === null ? started.exit : started.exit.finally(() => egress.read());
+      exit.catch(() => undefined);
       const kill = async (signal?: NodeJS.Signals) =>
         signal === undefined ? await started.end() : await started.kill(signal);
       return { stdin, stdout, stderr, exit, kill };
     },
     ...lastingWorkspace(owner, name),
-    close: async () => undefined,
+    ...(egress !== null && { watchEgress: (listener, options) => egress.watch(listener, options) }),
+    close: async () => void (await egress?.read()),
   };
+}
+
+/** What the programs of one session try to reach in a sandbox in which others may work as well. */
+class OwnEgress {
+  readonly #owner: OwnerClient;
+  readonly #path: string;
+  /** Begins the names of the session's calls, which other sessions may have, too. */
+  readonly #prefix = `${randomBytes(6).toString("hex")}:`;
+  #listeners: ((attempt: EgressAttempt) => void)[] = [];
+  #onCanarySent: ((error: Promise<Error>) => void)[] = [];
+  #next: number;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(owner: OwnerClient, { name, from }: { name: string; from: number }) {
+    this.#owner = owner;
+    this.#next = from;
+    this.#path = `${sandboxPath(name)}/egress`;
+  }
+
+  wireName(callId: string): string {
+    return this.#prefix + callId;
+  }
+
+  watch(...[listener, { onCanarySent } = {}]: Parameters<NonNullable<AgentSandbox["watchEgress"]>>): void {
+    this.#listeners.push(listener);
+    if (onCanarySent !== undefined) this.#onCanarySent.push(onCanarySent);
+  }
+
+  /** Passes on what there is by now. Never rejects: an owner that is gone has nothing to say, and the session learns of that elsewhere. */
+  async read(): Promise<void> {
+    this.#reading = this.#reading.then(() => this.#read()).catch(() => undefined);
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const query = new URLSearchParams({ after: `${this.#next}`, calls: this.#prefix });
+    const path = `${this.#path}?${query}`;
+    const { attempts, next, canary } = (await this.#owner.json({
+      ...{ method: "GET", path, signal: never },
+    })) as ReturnType<EgressFeed["after"]>;
+    this.#next = next;
+    for (const { owner, ...attempt } of attempts) {
+      const own = owner && { ...owner, callId: owner.callId?.slice(this.#prefix.length) ?? null };
+      for (const listener of this.#listeners) listener({ ...attempt, owner: own });
+    }
+    if (canary === null) return;
+    for (const tell of this.#onCanarySent.splice(0)) tell(Promise.resolve(asBrigError(canary)));
+  }
 }
 
 /** Without a signal of the caller, nothing ends a call. */
@@ -137,12 +201,16 @@ interface PathCallOptions {
   signal?: AbortSignal | undefined;
 }
 
-function lastingFiles(owner: OwnerClient, name: string): AgentSandbox["files"] {
-  const asked = (
+function lastingFiles(
+  owner: OwnerClient,
+  { name, ready }: { name: string; ready: () => Promise<void> },
+): AgentSandbox["files"] {
+  const asked = async (
     call: readonly [method: Asked["method"], verb: string],
     query: Record<string, string | number | true | undefined>,
     { refuseSymlinks, signal = never }: PathCallOptions,
-  ): Asked => {
+  ): Promise<Asked> => {
+    await ready();
     const given = Object.entries({ ...query, nolinks: refuseSymlinks === true || undefined });
     const search = new URLSearchParams(
       given.flatMap(([key, value]): [string, string][] => (value === undefined ? [] : [[key, `${value}`]])),
@@ -153,7 +221,7 @@ function lastingFiles(owner: OwnerClient, name: string): AgentSandbox["files"] {
     query: Record<string, string | number | true | undefined>,
     options: PathCallOptions,
   ) =>
-    await owner.ask(asked(["GET", "file"], query, options), async (response) => {
+    await owner.ask(await asked(["GET", "file"], query, options), async (response) => {
       const pieces: Buffer[] = [];
       for await (const piece of response) pieces.push(piece as Buffer);
       return { holeBytes: Number(response.headers[HOLE_HEADER] ?? 0), data: Buffer.concat(pieces) };
@@ -168,13 +236,13 @@ function lastingFiles(owner: OwnerClient, name: string): AgentSandbox["files"] {
     async stat(path, options: PathCallOptions & { followSymlinks?: boolean }) {
       const follow = options.followSymlinks === false ? undefined : true;
       const { dev, ino, ...stat } = (await owner.json(
-        asked(["GET", "stat"], { path, follow }, options),
+        await asked(["GET", "stat"], { path, follow }, options),
       )) as SentStat;
       return { ...stat, dev: BigInt(dev), ino: BigInt(ino) };
     },
     async list(path, { onEntries, signal }) {
       const bytes = Buffer.from(path).toString("base64url");
-      await owner.ask(asked(["GET", "list"], { path: bytes }, { signal }), async (response) => {
+      await owner.ask(await asked(["GET", "list"], { path: bytes }, { signal }), async (response) => {
         const reader = new FrameReader();
         let isComplete = false;
         for await (const piece of response) {
@@ -197,7 +265,10 @@ function lastingFiles(owner: OwnerClient, name: string): AgentSandbox["files"] {
       let written = 0;
       for (const { path, data, mode } of files) {
         try {
-          await owner.json({ ...asked(["PUT", "file"], { path, mode }, options), body: Buffer.from(data) });
+          await owner.json({
+            ...(await asked(["PUT", "file"], { path, mode }, options)),
+            body: Buffer.from(data),
+          });
         } catch (failure) {
           return { written, failure };
         }
@@ -205,8 +276,10 @@ function lastingFiles(owner: OwnerClient, name: string): AgentSandbox["files"] {
       }
       return { written, failure: null };
     },
-    mkdir: async (path, options) => void (await owner.json(asked(["POST", "directory"], { path }, options))),
-    remove: async (path, options) => void (await owner.json(asked(["DELETE", "file"], { path }, options))),
+    mkdir: async (path, options) =>
+      void (await owner.json(await asked(["POST", "directory"], { path }, options))),
+    remove: async (path, options) =>
+      void (await owner.json(await asked(["DELETE", "file"], { path }, options))),
   };
 }
 

@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { BrigError, isBrigError } from "../../../errors.js";
@@ -62,6 +63,18 @@ export class OwnerClient {
       if (error instanceof BrigError && error.code === "serve.unreachable") return null;
       throw error;
     }
+  }
+
+  /** Whether somebody listens on the socket. Much faster than asking for the state. */
+  async isThere(): Promise<boolean> {
+    return await new Promise((resolve) => {
+      const socket = connect(this.socket.path);
+      socket.once("connect", () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once("error", () => resolve(false));
+    });
   }
 
   /** Ends an owner that has no sandbox. */

@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
+import { holderOf } from "../../../lib/file-lock.js";
 import { makeDirectorySync } from "../../../lib/files/make-directory.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
+import { readHostProcesses } from "../../../lib/owner.js";
 import { pause } from "../../../lib/time/pause.js";
 import { packageRoot } from "../../../package-root.js";
+import { lastingDirectory, ownerLock } from "../home/lasting-records.js";
 import { asBrigError } from "../wire/sent-error.js";
 
 /** A process that was started to be the owner. */
@@ -33,6 +37,13 @@ export function startOwner(environment: Pick<Environment, "brigHome" | "variable
   return {
     outcome: async (waitMs) => await Promise.race([first, pause(waitMs).then(() => null)]),
   };
+}
+
+/** Whether a process is the owner, or is to be and goes on with sandboxes before it answers. */
+export async function hasOwner(brigHome: string): Promise<boolean> {
+  const directory = lastingDirectory(brigHome);
+  if (!existsSync(directory)) return false;
+  return (await holderOf(ownerLock(brigHome), await readHostProcesses(hostname()))) !== null;
 }
 
 /** The owner says in one line what has become of its start. */

@@ -69,6 +69,11 @@ export function lastingDirectory(brigHome: string): string {
   return join(brigHome, "lasting");
 }
 
+/** The file whose lock the owner has. */
+export function ownerLock(brigHome: string): string {
+  return join(lastingDirectory(brigHome), "owner");
+}
+
 /** All readable records, the oldest sandbox first. */
 export function readLasting(brigHome: string): LastingRecord[] {
   const directory = lastingDirectory(brigHome);

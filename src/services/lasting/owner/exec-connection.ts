@@ -8,6 +8,7 @@ import type { ServedProcess } from "../../serve/processes/served-process.js";
 import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
 import { EXEC_PROTOCOL, encodeFrame, FRAME, type Frame, FrameReader } from "../wire/frames.js";
 import {
+  type BegunCommand,
   type ConnectedCommand,
   commandShape,
   type ResumedConnection,
@@ -243,7 +244,7 @@ class ExecConnection {
     inUse.signal.addEventListener("abort", end, { once: true });
     if (inUse.signal.aborted) end();
     try {
-      await this.#send(FRAME.begun, JSON.stringify({ id, stdout, stderr, input: inputBytes }));
+      await this.#begin({ id, stdout, stderr, input: inputBytes });
       const hasTerminal = options.pty !== undefined;
       const missing = Math.max(0, lost.stdout - stdout) + Math.max(0, lost.stderr - stderr);
       if (missing > 0) await this.#send(hasTerminal ? FRAME.stdout : FRAME.stderr, lostText(missing));
@@ -253,6 +254,10 @@ class ExecConnection {
       inUse.signal.removeEventListener("abort", end);
       connected.forget(id);
     }
+  }
+
+  async #begin(begun: BegunCommand): Promise<void> {
+    await this.#send(FRAME.begun, JSON.stringify(begun));
   }
 
   /** Resolves when the client has been told everything. `known` is what it has of the output already. */
@@ -283,7 +288,7 @@ class ExecConnection {
     const { id, output, inputBytes } = process;
     const from = after ?? Math.max(0, output.end - SHOWN_AGAIN_BYTES);
     const input = process.isRunning ? inputBytes : null;
-    await this.#send(FRAME.begun, JSON.stringify({ id, stdout: from, stderr: 0, input }));
+    await this.#begin({ id, stdout: from, stderr: 0, input });
     this.#takenOf = () => process.inputBytes;
     const noteOthers = () => void (this.#writingCount === 0 && this.#noteTaken(0));
     process.inputListeners.add(noteOthers);

@@ -30,6 +30,7 @@ import { encodeFrame, FRAME } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
 import { CommandPoints } from "./command-points.js";
 import { ConnectedCommands } from "./connected-commands.js";
+import { EgressFeed } from "./egress-feed.js";
 import { endedError } from "./ended-error.js";
 import { FIRST_WORDS, SECOND_WORDS } from "./name-words.js";
 import { SharedShell } from "./shared-shell.js";
@@ -70,6 +71,7 @@ export interface HeldSandbox {
   opened: OpenedLasting;
   served: ServedSandbox;
   points: CommandPoints;
+  egress: EgressFeed;
   /** The latest output of all its commands. */
   log: OutputLog;
   shell: SharedShell;
@@ -317,8 +319,9 @@ export class LastingSet {
       seat: { [Symbol.dispose]: () => undefined },
     });
     const points = new CommandPoints(sandbox, this.#options.onWarning);
+    const egress = new EgressFeed(sandbox);
     const connected = new ConnectedCommands(sandbox, noted);
-    const held = { record, opened, served, log, points, shell: new SharedShell(), connected };
+    const held = { record, opened, served, log, points, egress, shell: new SharedShell(), connected };
     this.#held.set(record.name, held);
     return held;
   }

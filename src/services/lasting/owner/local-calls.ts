@@ -95,7 +95,13 @@ export class LocalCalls {
         return await sendLog(lasting.get(name).log, { isFollowed: given.has("follow"), response });
       case "GET sandboxes/NAME/place":
         return await this.#use(name, response, ({ sandbox, record }) =>
-          sendJson(response, 200, placeOf(sandbox, record)),
+          sendJson(response, 200, placeOf(sandbox, { record, egressCount: lasting.get(name).egress.count })),
+        );
+      case "GET sandboxes/NAME/egress":
+        return sendJson(
+          response,
+          200,
+          lasting.get(name).egress.after(Number(given.get("after")), given.get("calls") ?? ""),
         );
       case "GET sandboxes/NAME/diff":
         return await this.#use(name, response, ({ sandbox, signal }) =>
@@ -153,13 +159,11 @@ export class LocalCalls {
   async #copy(name: string, { call, given, request, response }: CopyCall): Promise<void> {
     const path = given.get("path") ?? "";
     if (!path.startsWith("/")) throw notUnderstood();
-    const gone = new AbortController();
-    response.once("close", () => gone.abort(new DOMException("the client has disconnected", "AbortError")));
-    await this.#lasting.get(name).served.use(gone.signal, async ({ sandbox, signal }) => {
+    await this.#use(name, response, async ({ sandbox, signal }) => {
       if (call.startsWith("PUT")) {
         // Whoever stops reading early destroys what they read, which must not be the connection that the answer is for.
         const archive = request.pipe(new PassThrough());
-        request.once("close", () => void (request.complete || archive.destroy(gone.signal.reason)));
+        request.once("close", () => void (request.complete || archive.destroy(signal.reason)));
         try {
           await writeArchive(sandbox, archive, { path, hasTop: given.has("top"), signal });
         } finally {

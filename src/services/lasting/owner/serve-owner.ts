@@ -1,6 +1,5 @@
 import { rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { BrigError } from "../../../errors.js";
 import { errnoOf, systemReason } from "../../../lib/errno.js";
@@ -14,7 +13,7 @@ import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import { MemoryBudget } from "../../serve/http/memory-budget.js";
 import { serveHttp } from "../../serve/http/serve-http.js";
 import { sandboxCalls } from "../../serve/service-calls.js";
-import { lastingDirectory } from "../home/lasting-records.js";
+import { lastingDirectory, ownerLock } from "../home/lasting-records.js";
 import { type ServiceSocket, serviceSocket, socketProblem } from "../home/service-socket.js";
 import { EXEC_PROTOCOL } from "../wire/frames.js";
 import { serveAttach, serveExec } from "./exec-connection.js";
@@ -48,7 +47,7 @@ export async function serveOwner(options: OwnerOptions): Promise<boolean> {
   const { brigHome } = options;
   const socket = serviceSocket(brigHome);
   await preparePlace(brigHome, socket);
-  const outcome = await acquireLock(join(lastingDirectory(brigHome), "owner")).catch((cause: unknown) => {
+  const outcome = await acquireLock(ownerLock(brigHome)).catch((cause: unknown) => {
     throw unusable(brigHome, cause);
   });
   if (outcome.kind === "busy") return false;

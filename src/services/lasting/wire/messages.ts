@@ -47,11 +47,11 @@ const count: Shape<number> = (value, path) => (value === 0 ? 0 : positiveInteger
 export const resumeShape = object({ id: string, stdout: count, stderr: count });
 export type ResumedConnection = Shaped<typeof resumeShape>;
 
-/**
- * What the owner says of a command that was there before the connection: where its output goes on, and how much input it has had, or null once it
- * takes none any more.
- */
-export const begunShape = object({ id: string, stdout: count, stderr: count, input: nullable(count) });
+/** What the owner says of a command that was there before the connection: where its output goes on. */
+export interface BegunCommand extends ResumedConnection {
+  /** How much input it has had; null once it takes none any more. */
+  input: number | null;
+}
 
 export const sizeShape = object({ rows: positiveInteger, cols: positiveInteger });
 
@@ -104,5 +104,7 @@ export const placeShape = object({
   proof: (value: unknown) => value,
   /** Its secrets, which the tools of a model hide in what they return. */
   secrets: array(string),
+  /** How many attempts to reach something there were so far. */
+  egressCount: number,
 });
 export type SandboxPlaceAnswer = Shaped<typeof placeShape>;

@@ -180,6 +180,13 @@ export class HttpCalls {
   }
 }
 
+function hintFor(error: unknown): string {
+  const errno = errnoOf(error) ?? "";
+  if (/CERT|VERIFY|ISSUER|SIGNATURE|ALTNAME/.test(errno))
+    return "give the authority of the service's certificate as ca, and the name that it is for in the address";
+  return "is brig serve running, and is this its address?";
+}
+
 /** A body that is sent as it comes, and why it has ended early. */
 class SentPieces implements AsyncIterable<Uint8Array> {
   readonly #pieces: AsyncIterable<Uint8Array>;
@@ -209,13 +216,6 @@ function answerTooLarge(response: IncomingMessage, maxBytes: number): BrigError 
     code: "file.too-large",
     hint: "read it in parts with offsetBytes and lengthBytes, or as a stream",
   });
-}
-
-function hintFor(error: unknown): string {
-  const errno = errnoOf(error) ?? "";
-  if (/CERT|VERIFY|ISSUER|SIGNATURE|ALTNAME/.test(errno))
-    return "give the authority of the service's certificate as ca, and the name that it is for in the address";
-  return "is brig serve running, and is this its address?";
 }
 
 /** Why a client fails that does not get what the description says. */

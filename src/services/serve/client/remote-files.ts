@@ -2,7 +2,7 @@ import { BrigError, type ErrorCode } from "../../../errors.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { LineReader } from "../../../lib/line-reader.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
-import type { FileChange, FileWatch } from "../../../sandbox/index.js";
+import type { FileWatch, WatchedChange } from "../../../sandbox/index.js";
 import { fileChangeLineSchema, fileStatSchema } from "../wire/file-schemas.js";
 import { entryListSchema, MAX_FILE_BYTES } from "../wire/schemas.js";
 import type { RemoteFiles } from "./client-types.js";
@@ -122,7 +122,7 @@ async function watchRemotely(
 /** Null says that the watch has begun. */
 async function* changesIn(
   pieces: AsyncIterable<Buffer>,
-): AsyncGenerator<FileChange | null, undefined, undefined> {
+): AsyncGenerator<WatchedChange | null, undefined, undefined> {
   const reader = new LineReader(MAX_LINE_BYTES);
   for await (const piece of pieces)
     for (const line of reader.push(piece)) {

@@ -21,7 +21,9 @@ const POLL_MS = 30_000;
  * How long to wait before the output is asked for again, while the service is not reached or has no room for the answer. Half a minute in all, so that it
  * may be started again meanwhile.
  */
-const RETRY_AFTER_MS = [100, 200, 400, 800, 1600, ...Array<number>(8).fill(3200)];
+const RETRY_AFTER_MS = [100, 200, 400, ...Array<number>(36).fill(800)];
+/** A request that fails after so long was being answered. */
+const ANSWERS_WITHIN_MS = 1000;
 /** The most input in one request. */
 const INPUT_BYTES = 8 * 1024 * 1024;
 const STREAM_BUFFER_BYTES = 256 * 1024;
@@ -175,14 +177,19 @@ class ReadProcess implements RemoteProcess {
   /** Reads something, again if that fails for a reason that may pass: reading again gives the same. */
   async #patiently<T>(read: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#stopped;
-    for (const ms of RETRY_AFTER_MS)
+    for (let failures = 0; ; failures++) {
+      const askedAt = performance.now();
       try {
         return await read(signal);
       } catch (error) {
         if (!isBrigError(error, "serve.unreachable") && !isBrigError(error, "serve.busy")) throw error;
+        // The service was there until now.
+        if (performance.now() - askedAt > ANSWERS_WITHIN_MS) failures = 0;
+        const ms = RETRY_AFTER_MS[failures];
+        if (ms === undefined) throw error;
         await pause(ms, signal);
       }
-    return await read(signal);
+    }
   }
 
   async #room(): Promise<void> {

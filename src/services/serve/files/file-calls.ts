@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { PassThrough, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import type { z } from "zod";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import type { FileWatch } from "../../../sandbox/index.js";
@@ -9,7 +9,7 @@ import { type Answer, type Call, type Calls, errorLine } from "../http/response.
 import type { UploadedBody } from "../http/uploaded-body.js";
 import type { InUse, ServedSandbox } from "../sandboxes/served-sandbox.js";
 import type { FileChangeLine } from "../wire/file-schemas.js";
-import type { RouteName } from "../wire/routes.js";
+import { ARCHIVE_TYPE, type RouteName } from "../wire/routes.js";
 import { type EntryList, MAX_ENTRIES, MAX_FILE_BYTES, type writeFileSchema } from "../wire/schemas.js";
 import { readArchive, writeArchive } from "./sandbox-archive.js";
 
@@ -90,12 +90,12 @@ export function fileCalls(find: (client: string, id: string) => ServedSandbox): 
       const pieces = find(call.client, call.id).pieces(call.signal, ({ sandbox, signal }) =>
         readArchive(sandbox.files, { path, top: posix.basename(path) || ".", signal }),
       );
-      return { kind: "stream", type: "application/x-tar", pieces: await begun(pieces) };
+      return { kind: "stream", type: ARCHIVE_TYPE, pieces: await begun(pieces) };
     },
     async writeArchive(call) {
       call.memory.take(TRANSFER_BYTES);
       await use(call, async ({ sandbox, signal }) => {
-        const archive = Readable.from(call.body).pipe(new PassThrough());
+        const archive = Readable.from(call.body, { objectMode: false });
         await writeArchive(sandbox, archive, { path: call.query.path, hasTop: false, signal });
       });
       return nothing;
@@ -125,18 +125,8 @@ async function sendFile(call: Call<"readFile">, served: ServedSandbox): Promise<
   const { offset, length, range } = partOf(query, headers.range, sizeBytes);
   const about = range === undefined ? {} : { status: 206, headers: { "content-range": range } };
   if (length === null || length <= SHORT_BYTES) {
-    const before = memory.takenBytes;
-    memory.take(2 * (length ?? MAX_FILE_BYTES));
-    const bytes = await served.use(signal, async ({ sandbox, signal }) =>
-      length === null && query.length === undefined
-        ? await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal })
-        : await sandbox.files.read(path, {
-            offsetBytes: offset,
-            lengthBytes: length ?? query.length,
-            signal,
-          }),
-    );
-    memory.giveBackTo(before + bytes.length);
+    const wanted = { path, offset, length: length ?? query.length };
+    const bytes = await served.use(signal, async (inUse) => await readShort(wanted, inUse, memory));
     return { kind: "bytes", bytes, ...about };
   }
   memory.take(TRANSFER_BYTES);
@@ -144,6 +134,27 @@ async function sendFile(call: Call<"readFile">, served: ServedSandbox): Promise<
     exactly(length, sandbox.files.readStream(path, { offsetBytes: offset, lengthBytes: length, signal })),
   );
   return { kind: "stream", type: BYTES_TYPE, lengthBytes: length, pieces: await begun(pieces), ...about };
+}
+
+/** A file that was read is in memory twice for a moment: in pieces, and joined. */
+const READ_COPIES = 2;
+
+/**
+ * Reads a file, or a part of it, as a whole. Errors: `file.*`; `file.too-large` for more than may be in memory at once; a refusal with 429 if there is
+ * no memory for what would be read.
+ */
+export async function readShort(
+  { path, offset, length }: { path: string; offset: number; length: number | undefined },
+  { sandbox, signal }: InUse,
+  memory: MemoryShare,
+): Promise<Buffer> {
+  memory.take(READ_COPIES * (length ?? MAX_FILE_BYTES));
+  const bytes =
+    length === undefined
+      ? await sandbox.files.read(path, { offsetBytes: offset, maxBytes: MAX_FILE_BYTES, signal })
+      : await sandbox.files.read(path, { offsetBytes: offset, lengthBytes: length, signal });
+  memory.giveBackTo(bytes.length);
+  return bytes;
 }
 
 const BYTES_TYPE = "application/octet-stream";
@@ -220,7 +231,7 @@ async function writeFile(
 const ENTRY_BYTES = 1024;
 
 /** A directory may have any number of entries, so only so many are listed. Errors: `file.*`; a refusal with 429. */
-async function listEntries(
+export async function listEntries(
   path: string,
   { sandbox, signal }: InUse,
   memory: MemoryShare,

@@ -116,6 +116,13 @@ export async function writeArchive(
       const to = posix.join(top, innerPath(entry.path, hasTop));
       await writeEntry(sandbox, { ...entry, content: heads.counted(entry.content) }, { to, signal });
     }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BrigError || archive.errored !== null) throw error;
+    throw new BrigError(`it is not a tar archive: ${error instanceof Error ? error.message : error}`, {
+      code: "usage.invalid",
+      cause: error,
+    });
   } finally {
     archive.destroy();
   }

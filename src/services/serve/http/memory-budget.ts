@@ -30,28 +30,28 @@ export class MemoryBudget {
   }
 
   /** The part of one request of a client, which it has until it is disposed of. */
-  share(client = ""): MemoryShare {
-    let owner = client;
+  share(ofClient = ""): MemoryShare {
+    let client = ofClient;
     let taken = 0;
     const set = (bytes: number) => {
       this.#usedBytes += bytes - taken;
-      const ofClient = (this.#ofClients.get(owner) ?? 0) + bytes - taken;
-      if (ofClient > 0) this.#ofClients.set(owner, ofClient);
-      else this.#ofClients.delete(owner);
+      const sum = (this.#ofClients.get(client) ?? 0) + bytes - taken;
+      if (sum > 0) this.#ofClients.set(client, sum);
+      else this.#ofClients.delete(client);
       taken = bytes;
     };
     return {
       take: (bytes) => {
-        this.#refuseTooMuch(owner, bytes);
+        this.#refuseTooMuch(client, bytes);
         set(taken + bytes);
       },
-      countFor: (other) => {
-        const had = taken;
-        set(0);
-        owner = other;
-        set(had);
-      },
       giveBackTo: (bytes) => set(Math.min(taken, bytes)),
+      ownedBy: (owner) => {
+        const moved = taken;
+        set(0);
+        client = owner;
+        set(moved);
+      },
       get takenBytes() {
         return taken;
       },
@@ -82,8 +82,8 @@ export interface MemoryShare extends Disposable {
   readonly takenBytes: number;
   /** Error: a refusal with 429, and then nothing more is taken. */
   take(bytes: number): void;
-  /** It is of this client, which was not known before. */
-  countFor(client: string): void;
   /** Keeps only so much of what was taken. */
   giveBackTo(bytes: number): void;
+  /** Counts it as this client's, which was not known at first. */
+  ownedBy(client: string): void;
 }

@@ -25,13 +25,13 @@ export interface OtherCall extends RequestChecks {
 }
 
 /** What is checked of requests, whatever their protocol is. */
-export interface RequestChecks {
+interface RequestChecks {
   /** Error: a refusal with 403 for a request that a page of another site may have made. */
   refuseOtherSites(incoming: IncomingMessage): void;
   /** The client whose `Authorization: Bearer TOKEN` the request has. Errors: refusals with 401 and 429. */
   clientOf(incoming: IncomingMessage): ServedClient;
-  /** Notes that a request is of a client, which it has shown by something else than its token. Errors: refusals with 401 and 429. */
-  isOf(incoming: IncomingMessage, client: string): void;
+  /** Notes that the request is of a client, which it has shown by something else than its token. Errors: refusals with 401, if there is no such client any more, and 429. */
+  isOf(client: string): void;
 }
 
 interface Surroundings extends RequestChecks {
@@ -51,11 +51,7 @@ export async function answerOther(
   using either = new AnySignal([gone.signal, over]);
   using memory = budget.share();
   try {
-    await protocol.answer(incoming, outgoing, {
-      ...countedFor(memory, checks),
-      signal: either.signal,
-      memory,
-    });
+    await protocol.answer(incoming, outgoing, { ...ofCaller(checks, memory), signal: either.signal, memory });
   } catch (error) {
     const answer = refusedAnswer(error);
     if (answer.status === 500 && !either.signal.aborted) onFault(error);
@@ -82,11 +78,7 @@ export async function upgradeOther(
   using either = new AnySignal([gone.signal, over]);
   using memory = budget.share();
   try {
-    await protocol.upgrade(incoming, socket, {
-      ...countedFor(memory, checks),
-      signal: either.signal,
-      memory,
-    });
+    await protocol.upgrade(incoming, socket, { ...ofCaller(checks, memory), signal: either.signal, memory });
   } catch (error) {
     const answer = refusedAnswer(error);
     if (answer.status === 500 && !either.signal.aborted) onFault(error);
@@ -94,18 +86,18 @@ export async function upgradeOther(
   }
 }
 
-/** What the request takes counts for its client as soon as it is known. */
-function countedFor(memory: MemoryShare, checks: RequestChecks): RequestChecks {
+/** What is kept for a request counts as its client's once that is known. */
+function ofCaller(checks: RequestChecks, memory: MemoryShare): RequestChecks {
   return {
-    ...checks,
+    refuseOtherSites: (incoming) => checks.refuseOtherSites(incoming),
     clientOf(incoming) {
       const client = checks.clientOf(incoming);
-      memory.countFor(client.name);
+      memory.ownedBy(client.name);
       return client;
     },
-    isOf(incoming, client) {
-      checks.isOf(incoming, client);
-      memory.countFor(client);
+    isOf(client) {
+      checks.isOf(client);
+      memory.ownedBy(client);
     },
   };
 }

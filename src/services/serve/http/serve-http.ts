@@ -28,7 +28,7 @@ import { Callers } from "./callers.js";
 import { Connections } from "./connections.js";
 import { KnownSites } from "./known-sites.js";
 import type { MemoryBudget, MemoryShare } from "./memory-budget.js";
-import { answerOther, type OtherProtocol, type RequestChecks, upgradeOther } from "./other-protocol.js";
+import { answerOther, type OtherProtocol, upgradeOther } from "./other-protocol.js";
 import { ending, notAllowed, notFound, Refusal, refusedAnswer } from "./refusal.js";
 import type { RenewedTls } from "./renewed-tls.js";
 import {
@@ -41,7 +41,7 @@ import {
 } from "./response.js";
 import { refuseChanges, type ServedClient } from "./served-client.js";
 import { Upgrades } from "./upgrades.js";
-import { uploadedBody } from "./uploaded-body.js";
+import { discardRest, uploadedBody } from "./uploaded-body.js";
 
 export interface HttpService {
   /** Default: any free port of 127.0.0.1. */
@@ -150,18 +150,6 @@ class Answering {
   readonly #sites: KnownSites;
   readonly #connections: Connections;
   readonly #callers: Callers;
-  readonly #checks: RequestChecks = {
-    refuseOtherSites: (incoming) => this.#sites.refuseOthers(incoming),
-    clientOf: (incoming) => {
-      const client = this.#callers.callerOf(incoming);
-      this.#service.audit?.note(incoming, { client: client.name });
-      return client;
-    },
-    isOf: (incoming, client) => {
-      this.#service.audit?.note(incoming, { client });
-      this.#callers.requireNamed(client, incoming);
-    },
-  };
   /** How long a client may send nothing of a body that is taken as it comes. */
   readonly #silentMs: number;
 
@@ -169,6 +157,7 @@ class Answering {
     const { listen = anyPort, tls, allowedHosts = [], clients } = service;
     this.#service = service;
     this.#limits = limits;
+    this.#silentMs = limits.requestMs || defaultLimits.requestMs;
     this.#sites = new KnownSites({
       isLocal: isLocal(listen),
       host: listen.kind === "port" ? listen.host : null,
@@ -188,7 +177,8 @@ class Answering {
   server(): Server {
     const { tls } = this.#service;
     // Those that give way are still there for a moment.
-    const limits = { ...this.#limits, maxConnections: 2 * this.#limits.maxConnections, isLong: isUpload };
+    const maxConnections = 2 * this.#limits.maxConnections;
+    const limits = { ...this.#limits, maxConnections, isLong: isUpload };
     const server = openWebServer(this.app(), limits, tls?.serverOptions);
     tls?.attach(server);
     this.#connections.watch(server);
@@ -197,15 +187,15 @@ class Answering {
 
   app(): Hono<Served> {
     const app = openApp();
-    const { others = [], audit } = this.#service;
     app.use(async ({ env }, next) => {
-      audit?.watch(env.incoming, env.outgoing);
-      const other = others.find((one) => one.takes(env.incoming));
+      const { incoming, outgoing } = env;
+      this.#service.audit?.watch(incoming, outgoing);
+      const other = this.#service.others?.find((one) => one.takes(incoming));
       if (other === undefined) {
-        this.#sites.refuseOthers(env.incoming);
+        this.#sites.refuseOthers(incoming);
         return await next();
       }
-      void answerOther(other, env, this.#surroundings);
+      void answerOther(other, env, this.#surroundings(incoming));
       return ANSWERS_ITSELF;
     });
     for (const [path, methods] of routesByPath())
@@ -229,20 +219,33 @@ class Answering {
     return app;
   }
 
-  get #surroundings() {
-    const { memory, signal, onFault } = this.#service;
-    return { memory, signal, onFault, ...this.#checks };
+  /** What another protocol has for a request. It may have it checked as it would be with other headers. */
+  #surroundings(incoming: IncomingMessage) {
+    const { memory, signal, onFault, audit } = this.#service;
+    return {
+      ...{ memory, signal, onFault },
+      refuseOtherSites: (asked: IncomingMessage) => this.#sites.refuseOthers(asked),
+      clientOf: (asked: IncomingMessage) => {
+        const client = this.#callers.callerOf(asked);
+        audit?.note(incoming, { client: client.name });
+        return client;
+      },
+      isOf: (client: string) => {
+        audit?.note(incoming, { client });
+        this.#callers.requireNamed(client, incoming);
+      },
+    };
   }
 
   /** Upgraded connections are no calls: the service ends without waiting for them. */
   upgrades(server: Server): Upgrades {
     const { memory, signal: over, calls, onFault, door, audit, others = [] } = this.#service;
     return new Upgrades(server, {
-      ...{ unreadMs: this.#limits.unreadMs, onFault, audit },
       upgradeOther: (incoming, socket) => {
         const other = others.find((one) => one.takes(incoming));
-        return other && upgradeOther(other, { incoming, socket }, this.#surroundings);
+        return other && upgradeOther(other, { incoming, socket }, this.#surroundings(incoming));
       },
+      ...{ unreadMs: this.#limits.unreadMs, onFault, audit },
       check: (incoming) => {
         this.#sites.refuseOthers(incoming);
         return door?.client ?? this.#callers.callerOf(incoming);
@@ -325,9 +328,14 @@ class Answering {
     } as Call<RouteName>;
     const answer = this.#service.calls[name] as ((call: Call<RouteName>) => Promise<Answer>) | undefined;
     if (answer === undefined) throw notFound();
-    const answered = await answer(call);
-    audit?.note(incoming, { made: madeBy(route, answered) });
-    return responseOf(route.answer.status, answered, outgoing);
+    try {
+      const answered = await answer(call);
+      audit?.note(incoming, { made: madeBy(route, answered) });
+      return responseOf(route.answer.status, answered, outgoing);
+    } catch (error) {
+      if (route.body === "stream" && !signal.aborted) await discardRest(incoming);
+      throw error;
+    }
   }
 
   #refuseWhileDraining({ begins }: Route): void {

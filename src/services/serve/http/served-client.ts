@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { SandboxMode } from "../../../sandbox/index.js";
 import type { Route } from "../wire/routes.js";
 import { Refusal } from "./refusal.js";
@@ -46,14 +46,14 @@ export function clientOfToken(name: string, token: string): ServedClient {
 }
 
 export function hashOfToken(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+  return hash("sha256", token, "buffer");
 }
 
 /** The client that the token is of. Takes as long for a wrong one as for a right one. */
 export function clientWithToken(token: string, clients: readonly ServedClient[]): ServedClient | null {
-  const hash = hashOfToken(token);
+  const given = hashOfToken(token);
   // All are compared, so that the time says nothing about which one it was.
-  const [client = null] = clients.filter(({ tokenHash }) => timingSafeEqual(tokenHash, hash));
+  const [client = null] = clients.filter(({ tokenHash }) => timingSafeEqual(tokenHash, given));
   return client;
 }
 

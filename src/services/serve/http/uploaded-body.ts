@@ -42,6 +42,21 @@ async function* piecesOf(incoming: IncomingMessage, silentMs: number): AsyncGene
   if (!incoming.complete) throw new Error("the connection was closed before the end of the body");
 }
 
+const LAST_BYTES_MS = 2000;
+
+/** Gives a client that is still sending a moment to end, since it may not read an answer before that. What it sends is discarded. */
+export async function discardRest(incoming: IncomingMessage): Promise<void> {
+  if (incoming.complete || incoming.destroyed) return;
+  incoming.resume();
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, LAST_BYTES_MS);
+    incoming.once("end", resolve).once("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
 function tooLarge(): Refusal {
   return new Refusal(`a request may have at most ${formatBytes(MAX_UPLOAD_BYTES)}`, {
     status: 413,

@@ -44,8 +44,8 @@ const keptSchema = z.object({
 export type KeptRecord = z.infer<typeof keptSchema>;
 
 const FILE = "service.json";
-/** The variables are the most of it, and a request has 16 MiB. */
-const MAX_BYTES = 64 * 1024 * 1024;
+/** The variables are the most of it: a request has 16 MiB, of which each byte may be written as six. */
+const MAX_BYTES = 128 * 1024 * 1024;
 
 /** Written whole or not at all, readable only for this user. Error: `store.failed`, and then there is no record any more. */
 export function writeKept(directory: string, record: Omit<KeptRecord, "format">): void {

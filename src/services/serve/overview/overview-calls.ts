@@ -56,7 +56,15 @@ function overviewOf(viewer: Viewer, query: ReadOverview, options: OverviewOption
       ...{ taken: capacity.takenCount, max: maxPlaces, maxPerClient },
       ...{ waiting: capacity.waitingCount, maxWaiting },
     },
-    clients: uses.map(({ client, taken, waiting }) => ({ name: shown(client), taken, waiting })),
+    clients: uses.map(({ client, quota, ...used }) => ({
+      ...{ name: shown(client), ...used },
+      quota: {
+        maxSandboxes: quota.maxSandboxes ?? null,
+        cpus: quota.cpus ?? null,
+        memoryMb: quota.memoryMb ?? null,
+        minutesPerDay: quota.minutesPerDay ?? null,
+      },
+    })),
     total: seen.length,
     matching: matching.length,
     sandboxes: matching

@@ -62,24 +62,36 @@ function ServiceFacts({ overview }: { overview: Overview }) {
 
 function Clients({ overview }: { overview: Overview }) {
   const { clients, client } = overview;
-  if (!client.seesAll || clients.length === 0) return null;
+  if (clients.length === 0) return null;
+  const summary = client.seesAll
+    ? `${countText(clients.length)} ${clients.length === 1 ? "client has" : "clients have"} places or want some`
+    : "What this client has of its quota";
   return (
     <details>
-      <summary>
-        {countText(clients.length)} {clients.length === 1 ? "client has" : "clients have"} or want places
-      </summary>
+      <summary>{summary}</summary>
       <CardTable
         caption="Clients and their places"
         columns={[
           { title: "Client", cell: ({ name }) => name },
-          { title: "Places", isNumber: true, cell: ({ taken }) => countText(taken) },
+          { title: "Places", isNumber: true, cell: (row) => ofQuota(row.places, row.quota.maxSandboxes) },
           { title: "Waiting", isNumber: true, cell: ({ waiting }) => countText(waiting) },
+          { title: "Processors", isNumber: true, cell: (row) => ofQuota(row.cpus, row.quota.cpus) },
+          { title: "Memory in MB", isNumber: true, cell: (row) => ofQuota(row.memoryMb, row.quota.memoryMb) },
+          {
+            title: "Minutes today",
+            isNumber: true,
+            cell: (row) => ofQuota(Math.floor(row.minutes), row.quota.minutesPerDay),
+          },
         ]}
         rows={clients}
         keyOf={({ name }) => name}
       />
     </details>
   );
+}
+
+function ofQuota(used: number, most: number | null): string {
+  return most === null ? countText(used) : `${countText(used)} of ${countText(most)}`;
 }
 
 function Filter({ navigation }: { navigation: Navigation }) {

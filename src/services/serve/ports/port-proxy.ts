@@ -17,7 +17,7 @@ import { busy } from "../http/refusal.js";
 import type { ServedSandbox } from "../sandboxes/served-sandbox.js";
 
 /** Where a request to a port goes, and what of it. */
-export interface PortTarget {
+interface PortTarget {
   served: ServedSandbox;
   port: number;
   /** With its query, as the server in the sandbox gets it. */

@@ -6,8 +6,6 @@ import { requireChanges } from "../http/served-client.js";
 import type { SandboxSet } from "../sandboxes/sandbox-set.js";
 import type { PortCall, PortProxy } from "./port-proxy.js";
 
-/** The path of all requests to ports of sandboxes, as OpenAPI has it. */
-export const PORTS_PATH = "/v1/sandboxes/{id}/ports/{port}/{path}";
 const PATH = /^(\/v1\/sandboxes\/([A-Za-z0-9_-]{1,64})\/ports\/([0-9]{1,5}))(?![^/?])(.*)$/s;
 
 /** Neither the token of the service nor its cookies are for a program in a sandbox. */

@@ -107,12 +107,11 @@ export class Capacity {
     };
   }
 
-  /** The clients that have places, or wait for one. */
-  get uses(): { client: string; taken: number; waiting: number }[] {
+  /** The clients that have places, or wait for one: what they have, and what they may have. */
+  get uses(): (ReturnType<Capacity["usedBy"]> & { client: string; waiting: number; quota: ClientQuota })[] {
     const clients = new Set([...this.#taken.keys(), ...this.#waiting.map(({ client }) => client)]);
     return [...clients].map((client) => ({
-      client,
-      taken: this.#taken.get(client)?.size ?? 0,
+      ...{ client, ...this.usedBy(client), quota: this.#quotaOf(client) },
       waiting: this.#waiting.filter((waiter) => waiter.client === client).length,
     }));
   }
@@ -134,7 +133,7 @@ export class Capacity {
   /** Takes a place, even if there is none, for what is there already. */
   hold(client: string, need: Need = nothing): Disposable {
     const place = { need, since: 0 };
-    this.#placeIn(client, place);
+    this.#put(client, place);
     return this.#seat(client, place);
   }
 
@@ -158,7 +157,7 @@ export class Capacity {
     const turn = new Promise<void>((resolve, reject) => {
       waiter.enter = () => {
         waiter.isIn = true;
-        this.#placeIn(client, place);
+        this.#put(client, place);
         resolve();
       };
       waiter.refuse = reject;
@@ -179,7 +178,7 @@ export class Capacity {
     }
   }
 
-  #placeIn(client: string, place: TakenRoom): void {
+  #put(client: string, place: TakenRoom): void {
     place.since = performance.now();
     this.#taken.set(client, (this.#taken.get(client) ?? new Set()).add(place));
     this.#givenCount++;

@@ -61,7 +61,7 @@ export function commandText(argv: readonly string[]): string {
   let text = "";
   for (const argument of argv) {
     if (text.length > MAX_TEXT_CHARS) break;
-    text += `${text === "" ? "" : " "}${shellQuote([argument.slice(0, MAX_TEXT_CHARS)])}`;
+    text += `${text === "" ? "" : " "}${shellQuote([argument.slice(0, MAX_TEXT_CHARS + 1)])}`;
   }
   const isCut = text.length > MAX_TEXT_CHARS;
   return Buffer.from(isCut ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text).toString();

@@ -148,7 +148,8 @@ export class SandboxSet {
     options: Omit<ServedSandboxOptions, "onExpired" | "longestLifeMs" | "requireNetwork" | "outputs">,
   ): ServedSandbox {
     const { maxLifeMs, quotas, onWarning } = this.#options;
-    this.#addedCount++;
+    // An earlier service has counted those that it created.
+    if (options.since === undefined) this.#addedCount++;
     const sandbox = new ServedSandbox({
       ...options,
       ...{ outputs: this.#outputsOf(options.client), longestLifeMs: maxLifeMs },
@@ -190,7 +191,7 @@ export class SandboxSet {
 
   /** One that a client may see, also another client's. Error: `serve.unknown`. */
   seen({ client, rights, id }: { client: string; rights: ClientRights; id: string }): ServedSandbox {
-    return this.get(rights.seesAll ? (this.#sandboxes.get(id)?.client ?? client) : client, id);
+    return this.get(rights.seesAll ? (this.ownerOf(id) ?? client) : client, id);
   }
 
   /** Those of all clients. */

@@ -20,12 +20,35 @@ export function openApiDescription(version: string): Record<string, unknown> {
     },
     servers: [{ url: "/" }],
     security: [{ token: [] }],
-    paths,
+    paths: { ...paths, [PORTS_PATH]: portOperations() },
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
       schemas: { Error: jsonSchema(errorBodySchema, "output") },
     },
   };
+}
+
+/** The path of all requests to ports of sandboxes. The last part may have any number of slashes, or be missing. */
+const PORTS_PATH = "/v1/sandboxes/{id}/ports/{port}/{path}";
+const PORT_METHODS = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+function portOperations(): Record<string, unknown> {
+  const operations = PORT_METHODS.map((method) => [
+    method,
+    {
+      operationId: `${method}Port`,
+      summary:
+        "Passes the request on to a server in the sandbox, and its answer back as it comes. A request for a WebSocket becomes one",
+      parameters: pathParameters(PORTS_PATH),
+      responses: {
+        default: {
+          description:
+            "What the server in the sandbox answers. 502 with the code sandbox.port-failed if nothing listens there, or if what does is no server of HTTP",
+        },
+      },
+    },
+  ]);
+  return Object.fromEntries(operations);
 }
 
 const descriptions: Readonly<Record<number, string>> = {
@@ -91,6 +114,7 @@ function contentOf(
   io: "input" | "output",
 ): Record<string, unknown> {
   if (body === "bytes" || body === "stream") return { "application/octet-stream": { schema: {} } };
+  if ("bytes" in body) return { [body.bytes]: { schema: {} } };
   if (body instanceof z.ZodType) return { "application/json": { schema: jsonSchema(body, io) } };
   if ("text" in body) return { [body.text]: { schema: { type: "string" } } };
   return {

@@ -93,7 +93,24 @@ export const overviewSchema = z.object({
     maxWaiting: z.int(),
   }),
   clients: z
-    .array(z.object({ name: text, taken: z.int(), waiting: z.int() }))
+    .array(
+      z.object({
+        name: text,
+        places: z.int(),
+        waiting: z.int(),
+        cpus: z.number().describe("Of all its sandboxes together, as their limits allow them"),
+        memoryMb: z.number(),
+        minutes: z.number().describe("That its sandboxes have been there today (UTC)"),
+        quota: z
+          .object({
+            maxSandboxes: z.int().nullable(),
+            cpus: z.number().nullable(),
+            memoryMb: z.int().nullable(),
+            minutesPerDay: z.int().nullable(),
+          })
+          .describe("What it may have of these; null where only the limits of all clients count"),
+      }),
+    )
     .describe("Those that have places or wait for one; only itself for a client that does not see all"),
   total: z.int().describe("How many sandboxes there are to see"),
   matching: z.int().describe("How many of them have the text"),

@@ -86,7 +86,10 @@ export interface Route {
   /** A stream is passed on as it comes, however long it is. */
   body?: z.ZodObject | "bytes" | "stream";
   /** With 101 the connection becomes a WebSocket. */
-  answer: { status: number; body: z.ZodType | "bytes" | { line: z.ZodType } | { text: string } | null };
+  answer: {
+    status: number;
+    body: z.ZodType | "bytes" | { bytes: string } | { line: z.ZodType } | { text: string } | null;
+  };
 }
 
 const sandbox = "/v1/sandboxes/{id}";
@@ -96,6 +99,8 @@ const none = { status: 204, body: null };
 
 /** The text format of Prometheus. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+export const ARCHIVE_TYPE = "application/x-tar";
 
 export const routes = {
   health: {
@@ -341,7 +346,7 @@ export const routes = {
     path: `${sandbox}/archive`,
     summary: "A file or a directory with everything in it, as a tar archive below its own name",
     query: archiveSchema,
-    answer: { status: 200, body: "bytes" },
+    answer: { status: 200, body: { bytes: ARCHIVE_TYPE } },
   },
   writeArchive: {
     method: "PUT",

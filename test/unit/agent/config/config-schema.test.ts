@@ -353,6 +353,7 @@ const rows: Row[] = [
       ["50", "is 50: it must be a string"],
     ],
   },
+  { key: "templates", ...textTable },
   { key: "prices.<name>.input", ...dollars },
   { key: "prices.<name>.cached_input", ...dollars },
   { key: "prices.<name>.cache_write_input", ...dollars },
@@ -402,7 +403,7 @@ describe("the configuration", () => {
   it.each(
     rows.filter(
       ({ key }) =>
-        !/^(?:history|oauth|model_providers|mcp_servers|agents|egress|images|prices|projects|profile)\b/.test(
+        !/^(?:history|oauth|model_providers|mcp_servers|agents|egress|images|prices|projects|profile|templates)\b/.test(
           key,
         ),
     ),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { whyNotApplied } from "../../../../src/sandbox/changes/apply.js";
 import type { SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
-import type { FileType } from "../../../../src/sandbox/sandbox-types.js";
+import type { FileType } from "../../../../src/sandbox/portable-sandbox.js";
 
 const protection = { protectedNames: [".Codex"], leftOut: ["a/mounted", "b"] };
 

@@ -62,12 +62,13 @@ describe("the toolbox's build", () => {
         "runner-files/main.c",
         "apply-patch/main.c",
         "attempts/main.c",
+        "watch/main.c",
       ]),
     );
     expect(
       paths.filter(
         (path) =>
-          !/^(Dockerfile|hosts|resolv\.conf|(runner|runner-files|common|apply-patch|attempts)\/[^/]+\.[ch])$/.test(
+          !/^(Dockerfile|hosts|resolv\.conf|(runner|runner-files|common|apply-patch|attempts|watch)\/[^/]+\.[ch])$/.test(
             path,
           ),
       ),

@@ -32,7 +32,7 @@ describe("describeConfig", () => {
       .map(({ key }) => key)
       .filter((key) => !key.includes("<name>"))
       // Tables of texts have a value for each text.
-      .filter((key) => !["shell_environment_policy.set", "images.alias"].includes(key));
+      .filter((key) => !["shell_environment_policy.set", "images.alias", "templates"].includes(key));
     expect(values.map(({ key }) => key)).toEqual(keys);
     expect(new Set(values.map(({ source }) => source.kind))).toEqual(new Set(["default"]));
   });

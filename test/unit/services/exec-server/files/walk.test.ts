@@ -2,7 +2,8 @@ import { lstat, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../../src/errors.js";
-import type { DirectoryEntry, FileStat, FileType } from "../../../../../src/sandbox/sandbox-types.js";
+import type { FileType } from "../../../../../src/sandbox/portable-sandbox.js";
+import type { DirectoryEntry, FileStat } from "../../../../../src/sandbox/sandbox-types.js";
 import {
   type WalkOptions,
   type WalkResult,

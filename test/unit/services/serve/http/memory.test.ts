@@ -3,14 +3,10 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import type { BrigError } from "../../../../../src/errors.js";
 import type { Sandbox } from "../../../../../src/sandbox/sandbox.js";
+import { listEntries, readShort } from "../../../../../src/services/serve/files/file-calls.js";
 import { MemoryBudget } from "../../../../../src/services/serve/http/memory-budget.js";
 import type { Answer, Calls } from "../../../../../src/services/serve/http/response.js";
-import {
-  execBuffered,
-  execStreamed,
-  listEntries,
-  readFile,
-} from "../../../../../src/services/serve/sandboxes/sandbox-calls.js";
+import { execBuffered, execStreamed } from "../../../../../src/services/serve/sandboxes/sandbox-calls.js";
 import type { InUse } from "../../../../../src/services/serve/sandboxes/served-sandbox.js";
 import { serveCalls } from "../http-fixture.js";
 
@@ -109,7 +105,11 @@ describe("what many clients leave unread together", () => {
       json(await execBuffered(call.body, played(8 * MIB), call.memory));
     const files: Calls["readFile"] = async (call) => ({
       kind: "bytes",
-      bytes: await readFile(call.query, played(16 * MIB), call.memory),
+      bytes: await readShort(
+        { path: call.query.path, offset: 0, length: 16 * MIB },
+        played(16 * MIB),
+        call.memory,
+      ),
     });
     await using served = await serveCalls(calls({ exec, readFile: files }), { memory, limits });
     await answerTo(served.url, path("exec"), command(8 * MIB));
@@ -152,15 +152,16 @@ describe("what is kept while it is made", () => {
   });
 
   it("is twice what a file has or is asked for, but all that may come of a file that has no size", async () => {
-    const budget = async (bytes: number, query: Parameters<typeof readFile>[0], limit: number) => {
+    const budget = async (length: number | undefined, limit: number) => {
       const memory = new MemoryBudget(limit);
-      const [error] = await Promise.allSettled([readFile(query, played(bytes), memory.share())]);
+      const part = { path: "/x", offset: 0, length };
+      const [error] = await Promise.allSettled([readShort(part, played(length ?? 0), memory.share())]);
       return error.status;
     };
-    expect(await budget(MIB, { path: "/x" }, 2 * MIB)).toBe("fulfilled");
-    expect(await budget(MIB, { path: "/x" }, 2 * MIB - 1)).toBe("rejected");
-    expect(await budget(0, { path: "/proc/x" }, 100 * MIB)).toBe("rejected");
-    expect(await budget(0, { path: "/proc/x", length: 1000 }, 2000)).toBe("fulfilled");
+    expect(await budget(MIB, 2 * MIB)).toBe("fulfilled");
+    expect(await budget(MIB, 2 * MIB - 1)).toBe("rejected");
+    expect(await budget(undefined, 100 * MIB)).toBe("rejected");
+    expect(await budget(1000, 2000)).toBe("fulfilled");
   });
 
   it("is the entries of a directory", async () => {
@@ -177,10 +178,10 @@ describe("what is kept while it is made", () => {
     const answering = new Promise<Answer>((resolve) => {
       answer = resolve;
     });
-    await using served = await serveCalls(calls({ writeFile: async () => await answering }), { memory });
-    const first = answerTo(served.url, path("files?path=/x"), Buffer.alloc(6 * MIB));
+    await using served = await serveCalls(calls({ writeInput: async () => await answering }), { memory });
+    const first = answerTo(served.url, path("processes/p/stdin"), Buffer.alloc(6 * MIB));
     await expect.poll(() => memory.usedBytes).toBe(6 * MIB);
-    const second = await answerTo(served.url, path("files?path=/x"), Buffer.alloc(6 * MIB));
+    const second = await answerTo(served.url, path("processes/p/stdin"), Buffer.alloc(6 * MIB));
     expect(second.statusCode).toBe(429);
     answer({ kind: "nothing" });
     expect((await first).statusCode).toBe(204);

@@ -66,3 +66,13 @@ it("nobody waits for a place of a service that is being ended", async () => {
   place[Symbol.dispose]();
   expect(capacity.takenCount).toBe(0);
 });
+
+it("what is there already has a place, even if there is none, which counts until it is given back", async () => {
+  const capacity = new Capacity({ maxPlaces: 1, maxPerClient: 1, maxWaiting: 0 });
+  const held = [capacity.hold("a"), capacity.hold("a")];
+  expect(capacity.takenCount).toBe(2);
+  held[0]?.[Symbol.dispose]();
+  await expect(capacity.take("b", { waitMs: 0, signal })).rejects.toMatchObject(full);
+  held[1]?.[Symbol.dispose]();
+  await capacity.take("b", { waitMs: 0, signal });
+});

@@ -50,7 +50,11 @@ function opened(hasWorkspace: boolean): OpenedPlace {
 }
 
 it("each fork has a place and an id of its own, and the times of the sandbox", async () => {
-  const { id, idleMs } = await sandboxes.create("one", { workspaceKind: "overlay", idleMs: 1000 }, { signal });
+  const { id, idleMs } = await sandboxes.create(
+    "one",
+    { workspaceKind: "overlay", idleMs: 1000 },
+    { signal },
+  );
   const forks = await sandboxes.fork("one", { id, count: 3, signal });
   expect(new Set([id, ...forks.map((fork) => fork.id)]).size).toBe(4);
   expect(forks.map((fork) => fork.idleMs)).toEqual([idleMs, idleMs, idleMs]);

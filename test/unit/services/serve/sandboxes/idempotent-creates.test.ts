@@ -1,5 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { IdempotentCreates } from "../../../../../src/services/serve/sandboxes/idempotent-creates.js";
+import {
+  IdempotentCreates,
+  type KnownKey,
+} from "../../../../../src/services/serve/sandboxes/idempotent-creates.js";
 import type { RemoteSandboxRecord } from "../../../../../src/services/serve/wire/schemas.js";
 
 const there = new Map<string, RemoteSandboxRecord>();
@@ -111,6 +114,22 @@ describe("a key for creates", () => {
     await turn();
     begun[1]?.end();
     expect((await second).id).toBe("1");
+  });
+
+  it("is known of a sandbox that an earlier service has created, with the body that it came with", async () => {
+    let given: KnownKey | undefined;
+    const record = { id: "x" } as RemoteSandboxRecord;
+    const request = { client: "one", key: "k", body: { image: "a" }, signal: new AbortController().signal };
+    await creates.run(request, async (_until, key) => {
+      given = key;
+      return record;
+    });
+    there.set("one/x", record);
+    const later = new IdempotentCreates((client, id) => there.get(`${client}/${id}`) ?? null);
+    later.restore("one", given as KnownKey, record);
+    const never = async () => await Promise.reject(new Error("it is there already"));
+    expect(await later.run(request, never)).toBe(record);
+    await expect(later.run({ ...request, body: {} }, never)).rejects.toMatchObject({ status: 409 });
   });
 
   it("takes no memory once its sandbox has ended", async () => {

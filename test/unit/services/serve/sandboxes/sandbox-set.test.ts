@@ -42,7 +42,8 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-const create = async (options: RemoteSandboxOptions = {}) => await sandboxes.create("one", options, { signal });
+const create = async (options: RemoteSandboxOptions = {}) =>
+  await sandboxes.create("one", options, { signal });
 const ids = (labels: string[]) => sandboxes.of("one", { labels }).map(({ id }) => id);
 
 describe("labels", () => {
@@ -141,5 +142,41 @@ describe("the network", () => {
     task = "t";
     await expect(put("allowlist:a.org")).rejects.toMatchObject({ code: "usage.invalid" });
     expect(networks).toEqual([]);
+  });
+});
+
+describe("the sandboxes of an earlier service", () => {
+  it("are answered with 503 until they are there, to their own client only", () => {
+    const expected = sandboxes.expect("one", "x");
+    expect(() => sandboxes.get("one", "x")).toThrow(
+      expect.objectContaining({ status: 503, code: "serve.busy" }),
+    );
+    expect(() => sandboxes.get("two", "x")).toThrow(expect.objectContaining({ code: "serve.unknown" }));
+    expected[Symbol.dispose]();
+    expect(() => sandboxes.get("one", "x")).toThrow(expect.objectContaining({ code: "serve.unknown" }));
+  });
+
+  it("were created when they were, and expire when they would have", async () => {
+    const since = {
+      createdAt: new Date("2020-01-01T00:00:00.000Z"),
+      expiresAt: new Date(Date.now() + 1000),
+    };
+    const { record } = sandboxes.add({
+      ...{ id: "x", client: "one", env: {}, idleMs: HOUR, maxLifeMs: HOUR, since },
+      opened: {
+        sandbox: {} as Sandbox,
+        ...{ image: "i", mode: "workspace-write", network: "none", task, instruction: null },
+        ...{ workingDirectory: "/", grade: null, onEnding: null, close: async () => null },
+      },
+      seat: { [Symbol.dispose]: () => undefined },
+    });
+    expect(record).toMatchObject({
+      createdAt: "2020-01-01T00:00:00.000Z",
+      expiresAt: since.expiresAt.toISOString(),
+    });
+    await vi.advanceTimersByTimeAsync(999);
+    expect(sandboxes.find("one", "x")).not.toBeNull();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sandboxes.find("one", "x")).toBeNull();
   });
 });

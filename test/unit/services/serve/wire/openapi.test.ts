@@ -2,7 +2,12 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, it } from "vitest";
 import type { Answer, Calls } from "../../../../../src/services/serve/http/response.js";
 import { openApiDescription } from "../../../../../src/services/serve/wire/openapi.js";
-import { METRICS_TYPE, type RouteName, routes } from "../../../../../src/services/serve/wire/routes.js";
+import {
+  ARCHIVE_TYPE,
+  METRICS_TYPE,
+  type RouteName,
+  routes,
+} from "../../../../../src/services/serve/wire/routes.js";
 import { openSocket } from "../../../../support/web-socket-client.js";
 import { serveCalls } from "../http-fixture.js";
 
@@ -15,8 +20,13 @@ interface Operation {
 }
 
 const description = openApiDescription("1.2.3");
-const operations = Object.entries(description.paths as Record<string, Record<string, Operation>>).flatMap(
-  ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+/** What comes of a request to a port is the business of a server in the sandbox. */
+const { "/v1/sandboxes/{id}/ports/{port}/{path}": ports, ...paths } = description.paths as Record<
+  string,
+  Record<string, Operation>
+>;
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
 );
 
 it("the description is one of OpenAPI 3.1", async () => {
@@ -29,6 +39,20 @@ it("the description is one of OpenAPI 3.1", async () => {
 
 it("it has each route once, and no other", () => {
   expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(routes).toSorted());
+});
+
+it("it has one path for the ports of sandboxes, with all methods", () => {
+  expect(Object.keys(ports ?? {}).toSorted()).toEqual([
+    "delete",
+    "get",
+    "head",
+    "options",
+    "patch",
+    "post",
+    "put",
+  ]);
+  const names = Object.values(ports ?? {}).flatMap(({ parameters }) => parameters.map(({ name }) => name));
+  expect(new Set(names)).toEqual(new Set(["id", "port", "path"]));
 });
 
 it("each request that it describes is answered, with the status and the type that it says", async () => {
@@ -89,6 +113,8 @@ const needed: Partial<Record<RouteName, object>> = {
   extendSandbox: { lifeMs: 1000 },
   restore: { point: 1 },
   setNetwork: { network: "none" },
+  makeDirectory: { path: "/a" },
+  moveFile: { from: "/a", to: "/b" },
 };
 
 function jsonOf(name: RouteName): string {
@@ -101,6 +127,12 @@ function sample(name: RouteName): Answer {
   if (body === null) return { kind: "nothing" };
   if (body === "bytes") return { kind: "bytes", bytes: Buffer.from("x") };
   if (name === "metrics") return { kind: "text", type: METRICS_TYPE, text: "x" };
-  if (name === "execStream") return { kind: "lines", run: async (send) => await send({ type: "x" }) };
+  if (name === "readArchive") return { kind: "stream", type: ARCHIVE_TYPE, pieces: onePiece() };
+  if (name === "execStream" || name === "watchFiles")
+    return { kind: "lines", run: async (send) => await send({ type: "x" }) };
   return { kind: "json", value: {} };
+}
+
+async function* onePiece(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from("x");
 }
