@@ -7,6 +7,12 @@ import { dirname, join } from "node:path";
  */
 export const packageRoot: string = findRoot(import.meta.dirname);
 
+/** What starts brig, for another program: Node, and brig's main file. */
+export const brigProgram: readonly [string, string] = [
+  process.execPath,
+  join(packageRoot, "dist/cli/main.js"),
+];
+
 function findRoot(directory: string): string {
   const parent = dirname(directory);
   return existsSync(join(directory, "sandbox-policies")) || parent === directory

@@ -16,6 +16,7 @@ export const slow = [
   "test/e2e/{canaries,doctor,egress-log,egress-questions,egress-settings,image-input,loaded-code,masked-secrets,narrow-terminal}.test.ts",
   "test/e2e/lasting/*.test.ts",
   "test/e2e/{port-control,run-chat,setup-of-programs}.test.ts",
+  "test/e2e/{action,ci-page,claude-code,review,setup-claude}.test.ts",
   "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,full-disk,git-*,kept-changes,killed-*,login,mcp-*,nearly-full-disk,package,queue*,release,serve*}.test.ts",
   "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",

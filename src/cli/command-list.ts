@@ -22,6 +22,12 @@ export const commands: CommandEntry[] = [
     printsEvents: true,
   },
   {
+    name: "review",
+    group: agents,
+    summary: "let a model review changes, and print its findings",
+    load: async () => (await import("./review/review-command.js")).defineReview,
+  },
+  {
     name: "exec",
     group: sandboxes,
     summary: "run one command in a sandbox",
@@ -237,8 +243,8 @@ export const commands: CommandEntry[] = [
   {
     name: "setup",
     group: services,
-    summary: "make another program use brig: setup codex",
-    load: async () => (await import("./codex/setup-codex.js")).defineSetup,
+    summary: "make another program use brig: setup claude, setup codex",
+    load: async () => (await import("./setup/setup-command.js")).defineSetup,
   },
   {
     name: "demo",
@@ -288,6 +294,19 @@ export const commands: CommandEntry[] = [
     summary: "print the manual page",
     load: async () => (await import("./usage/man-command.js")).manOf(commands),
     isHidden: true,
+  },
+  {
+    name: "claude-hook",
+    summary: "decide about a command of Claude Code",
+    load: async () => (await import("./claude/claude-hook.js")).defineClaudeHook,
+    isHidden: true,
+  },
+  {
+    name: "claude-shell",
+    summary: "run a command of Claude Code in the sandbox of its project",
+    load: async () => (await import("./claude/claude-shell.js")).defineClaudeShell,
+    isHidden: true,
+    passesExitCodeOn: true,
   },
   {
     name: "owner",

@@ -1,4 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { frame } from "./responses-server.js";
 import { tlsServer } from "./tls-server.js";
@@ -6,7 +8,7 @@ import { tlsServer } from "./tls-server.js";
 /** What a scripted model answers: a call of a tool, or its last words. */
 export interface ModelTurn {
   text?: string;
-  call?: { name: string; args: object };
+  call?: { id?: string; name: string; args: object };
 }
 
 /** A request for an answer of the model. `body` is its text. */
@@ -29,7 +31,8 @@ export interface ModelWire {
 const usage = { input_tokens: 10, output_tokens: 5 };
 
 function anthropicContent({ text, call }: ModelTurn): object[] {
-  if (call !== undefined) return [{ type: "tool_use", id: "toolu_01", name: call.name, input: call.args }];
+  if (call !== undefined)
+    return [{ type: "tool_use", id: call.id ?? "toolu_01", name: call.name, input: call.args }];
   return [{ type: "text", text }];
 }
 
@@ -84,12 +87,30 @@ export const geminiWire: ModelWire = {
  * other, and then the last one again; other requests, such as those for the title of a conversation, get a word.
  */
 export async function startAgentModel(wire: ModelWire, turns: readonly ModelTurn[]) {
+  const { listener, ...asked } = answering(wire, turns);
+  const server = await tlsServer("host.internal", listener);
+  return { ...server, url: `https://host.internal:${server.port}`, ...asked };
+}
+
+/** The same without TLS, for an agent on this machine. */
+export async function startPlainModel(wire: ModelWire, turns: readonly ModelTurn[]) {
+  const { listener, ...asked } = answering(wire, turns);
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...asked,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function answering(wire: ModelWire, turns: readonly ModelTurn[]) {
   const requests: ModelRequest[] = [];
   const others: string[] = [];
   let count = 0;
-  const server = await tlsServer("host.internal", (request, response) => {
-    void textOf(request).then((body) => answer(request, response, body));
-  });
   const answer = (request: IncomingMessage, response: ServerResponse, body: string) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "https://host.internal");
     if (request.method !== "POST" || !wire.asks(pathname)) {
@@ -104,5 +125,8 @@ export async function startAgentModel(wire: ModelWire, turns: readonly ModelTurn
     response.writeHead(200, { "content-type": streams ? "text/event-stream" : "application/json" });
     response.end(streams ? wire.events(turn).map(frame).join("") : JSON.stringify(wire.whole(turn)));
   };
-  return { ...server, url: `https://host.internal:${server.port}`, requests, others };
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
+    void textOf(request).then((body) => answer(request, response, body));
+  };
+  return { listener, requests, others };
 }

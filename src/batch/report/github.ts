@@ -1,4 +1,5 @@
 import { isAbsolute, relative } from "node:path";
+import { MOST_ANNOTATIONS, workflowCommand } from "../../lib/workflow-command.js";
 import { passes } from "../runs/results/attempt-outcome.js";
 import type { AttemptResult } from "../runs/results/attempt-result.js";
 import type { Task } from "../tasks/task.js";
@@ -7,8 +8,6 @@ import { estimateText } from "./statistics.js";
 import type { Summary } from "./summary.js";
 import { problemOf } from "./write-reports.js";
 
-/** GitHub shows no more of each kind for a step. */
-const MOST_ANNOTATIONS = 10;
 const MAX_MESSAGE_LENGTH = 2000;
 
 export interface AnnotationOptions {
@@ -38,14 +37,14 @@ export async function annotations(
   return [...errors.values(), ...warnings.values()];
 }
 
-function command(level: string, { result, place }: { result: AttemptResult; place: Place | null }): string {
+function command(
+  level: "error" | "warning",
+  { result, place }: { result: AttemptResult; place: Place | null },
+): string {
   const { task, attempt } = result;
   const properties = { ...place, title: `${task} #${attempt}` };
-  const shown = Object.entries(properties).map(
-    ([name, value]) => `${name}=${escapedProperty(String(value))}`,
-  );
   const text = (problemOf(result)?.lines ?? []).join("\n").slice(0, MAX_MESSAGE_LENGTH);
-  return `::${level} ${shown.join(",")}::${escaped(text)}`;
+  return workflowCommand(level, properties, text);
 }
 
 interface Place {
@@ -60,19 +59,6 @@ function placeOf(source: string | undefined, workspace: string): Place | null {
   const file = relative(workspace, path);
   if (file === "" || file.startsWith("..") || isAbsolute(file)) return null;
   return line === undefined ? { file } : { file, line: Number(line) };
-}
-
-/** The runner reads a command at the start of a line, and one of the older form `##[error]` anywhere in it. */
-function escaped(text: string): string {
-  return text
-    .replaceAll("%", "%25")
-    .replaceAll("\r", "%0D")
-    .replaceAll("\n", "%0A")
-    .replaceAll("##[", "## [");
-}
-
-function escapedProperty(text: string): string {
-  return escaped(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }
 
 /** GitHub takes 1 MiB of all steps together. */

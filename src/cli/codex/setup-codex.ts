@@ -1,12 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
 import { write } from "../../command/index.js";
-import { BrigError, invalidUsage } from "../../errors.js";
+import { BrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
-import { makeDirectory } from "../../lib/files/make-directory.js";
+import { replaceFile } from "../../lib/files/replace-file.js";
 import { addBrigEnvironment } from "./environments-toml.js";
 
 interface SetupCodexFlags {
@@ -16,12 +14,8 @@ interface SetupCodexFlags {
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-export function defineSetup(command: Command, context: CliContext): void {
-  command.action(() => {
-    throw invalidUsage("brig setup needs a subcommand: codex", "see: brig setup --help");
-  });
+export function defineSetupCodex(command: Command, context: CliContext): void {
   command
-    .command("codex")
     .description("make Codex run its commands in brig: writes to its environments.toml")
     .option("--program <path>", "how Codex starts brig", "brig")
     .option("--print", "print the file as it would be, and write nothing")
@@ -48,26 +42,4 @@ async function readCurrent(file: string): Promise<string> {
   if (read.kind === "text") return read.text;
   if (read.kind === "missing") return "";
   throw new BrigError(`${file} ${read.reason}`, { code: "config.invalid", cause: read.cause });
-}
-
-/** Creates a file or replaces its text atomically: a reader sees the old or the new text. Follows a symbolic link and keeps the mode. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const target = await realpath(path).catch(() => path);
-  const mode = (await stat(target).catch(() => null))?.mode ?? 0o644;
-  await makeDirectory(dirname(target));
-  const temporary = `${target}.${randomBytes(6).toString("hex")}`;
-  try {
-    const file = await open(temporary, "wx", mode & 0o777);
-    try {
-      await file.writeFile(text);
-      await file.chmod(mode & 0o777);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, target);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
 }

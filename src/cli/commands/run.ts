@@ -70,6 +70,8 @@ export function wantsConversation({ json, outputLastMessage }: RunFlags, context
 
 interface RunOptions {
   context: CliContext;
+  /** Instead of what is read from the command line and standard input. */
+  given?: { prompt: string; outputSchema: Record<string, unknown> };
   /** The session to continue; the caller closes it. Default: a new session. */
   earlier?: EarlierSession | undefined;
 }
@@ -80,18 +82,21 @@ export async function runCommand(
   options: RunOptions,
 ): Promise<void> {
   const { result, session } = await runSession(argument, flags, options);
-  await finish(result, { flags, context: options.context, session });
+  const { context } = options;
+  const message = await finish(result, { flags, context, session });
+  if (message !== null) await deliver(message, flags, context);
 }
 
-async function runSession(
+export async function runSession(
   argument: string | undefined,
   flags: RunFlags,
-  { context, earlier }: RunOptions,
+  { context, earlier, given }: RunOptions,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
   // Reports wrong flags before standard input is read.
-  const settings = await runSettings(flags, context);
+  const { outputSchema } = given ?? {};
+  const settings = { ...(await runSettings(flags, context)), ...(outputSchema && { outputSchema }) };
   await checkOutputFile(flags, context);
-  const prompt = await readPrompt(argument, context);
+  const prompt = given?.prompt ?? (await readPrompt(argument, context));
   const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
   const messages = new PausableOutput(context.stderr);
@@ -153,10 +158,11 @@ async function personAtTerminal(context: CliContext): Promise<Pick<SessionHost, 
   });
 }
 
-async function finish(
+/** Says how the session ended. Returns its last message; null where it has failed. Throws what made it fail, unless events say it. */
+export async function finish(
   result: AgentResult,
   { flags, context, session }: { flags: RunFlags; context: CliContext; session: SessionLog | undefined },
-): Promise<void> {
+): Promise<string | null> {
   if (flags.json !== true) await say(context.stderr, summary(result));
   const trouble = session?.trouble ?? null;
   if (trouble !== null) await say(context.stderr, `brig: ${neutralise(trouble)}\n`);
@@ -165,18 +171,18 @@ async function finish(
     const ended = new BrigError("an answer to a question of the agent ended the turn", { code: "aborted" });
     if (flags.json !== true) throw context.signal.reason ?? ended;
     context.setExitStatus(context.interruption()?.exitStatus ?? 130);
-    return;
+    return null;
   }
   if (result.error !== undefined) {
     if (flags.json !== true) throw result.error;
     context.setExitStatus(exitStatusOf(result.error));
-    return;
+    return null;
   }
-  await deliver(result.lastMessage ?? "", flags, context);
+  return result.lastMessage ?? "";
 }
 
 /** Prints the message before it writes the file, so that the message is not lost if writing fails. */
-async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
+export async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   await print(message, flags, context);
   if (flags.outputLastMessage === undefined) return;
   if (message === "") await say(context.stderr, "brig: there is no final message, so the file is empty\n");

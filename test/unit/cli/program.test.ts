@@ -92,6 +92,8 @@ describe("runProgram", () => {
     expect(commands.filter((entry) => !shown.includes(entry)).map(({ name }) => name)).toEqual([
       "complete",
       "man",
+      "claude-hook",
+      "claude-shell",
       "owner",
     ]);
     expect(shown.filter(({ group }) => group === undefined)).toEqual([]);

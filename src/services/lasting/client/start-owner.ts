@@ -9,7 +9,7 @@ import { makeDirectorySync } from "../../../lib/files/make-directory.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { readHostProcesses } from "../../../lib/owner.js";
 import { pause } from "../../../lib/time/pause.js";
-import { packageRoot } from "../../../package-root.js";
+import { brigProgram } from "../../../package-root.js";
 import { lastingDirectory, ownerLock } from "../home/lasting-records.js";
 import { asBrigError } from "../wire/sent-error.js";
 
@@ -25,8 +25,8 @@ export interface StartingOwner {
 /** Starts the program `brig owner`, which outlives this one. */
 export function startOwner(environment: Pick<Environment, "brigHome" | "variables">): StartingOwner {
   const log = openLog(environment.brigHome);
-  const program = join(packageRoot, "dist/cli/main.js");
-  const child = spawn(process.execPath, [program, "owner"], {
+  const [node, program] = brigProgram;
+  const child = spawn(node, [program, "owner"], {
     ...{ detached: true, cwd: "/", env: { ...environment.variables, BRIG_HOME: environment.brigHome } },
     stdio: ["ignore", "pipe", log ?? "ignore"],
   });
