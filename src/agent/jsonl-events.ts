@@ -1,7 +1,8 @@
 import type { BrigError } from "../errors.js";
+import { shellQuote } from "../lib/shell-quote.js";
 import { Utf8Stream } from "../lib/utf8.js";
 import type { AgentState, FileChange, PlanStep } from "../tools/index.js";
-import { shellQuote, wireStatus } from "../tools/index.js";
+import { wireStatus } from "../tools/index.js";
 import { wireCauses, wireDisk, wireEntry } from "./session/write/session-records.js";
 import { type CallEvent, type CallPart, CallsSoFar } from "./turn/calls-so-far.js";
 import type { AgentEvent } from "./turn/events.js";

@@ -12,8 +12,8 @@ import { modelAgent } from "./runs/agents/model-agent.js";
 import { type BatchSettings, retryPolicy } from "./runs/batch/batch-settings.js";
 import { refuseUnsupportedTasks } from "./runs/batch/container-runner.js";
 import { readSelected } from "./runs/batch/select-tasks.js";
-import { refuseUnbuildable, wantedImages } from "./runs/images/build-plan.js";
 import { openTaskImages } from "./runs/images/open-task-images.js";
+import { refuseUnbuildable, wantedImages } from "./runs/images/wanted-images.js";
 import type { Task } from "./tasks/task.js";
 
 /** See `runBatch`. */

@@ -254,6 +254,13 @@ export const commands: CommandEntry[] = [
     printsEvents: true,
   },
   {
+    name: "init",
+    group: machine,
+    summary:
+      "propose image, set-up and network for a project, each with its reason, and keep them as a profile",
+    load: async () => (await import("./init/init-command.js")).defineInit,
+  },
+  {
     name: "doctor",
     group: machine,
     summary: "check that this machine can run brig, and say how to fix what is wrong",

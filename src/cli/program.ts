@@ -111,6 +111,7 @@ function defineProgram({
     .version(readVersion(), "-V, --version")
     .hook("preAction", () => checkHome(context.environment))
     .hook("preAction", async (_, command) => await withEnvFiles(command, context))
+    .hook("preAction", async (_, command) => await withChosenImage(command, context))
     .enablePositionalOptions();
   for (const { name, group = "Commands:", summary, isHidden = false } of commands)
     withoutProcess(program.command(name, { hidden: isHidden }), context)
@@ -124,6 +125,19 @@ async function withEnvFiles(command: Command, context: CliContext): Promise<void
   if (command.opts().envFile === undefined) return;
   const { readEnvFiles } = await import("../command/index.js");
   await readEnvFiles(command, context);
+}
+
+/** Loaded only where the image has to be built or read about. */
+async function withChosenImage(command: Command, context: CliContext): Promise<void> {
+  const { containerImage, dockerfile, devcontainer } = command.opts();
+  if (dockerfile === undefined && devcontainer === undefined && !isPath(containerImage)) return;
+  const { chooseImage } = await import("../command/index.js");
+  await chooseImage(command, context);
+}
+
+/** No name of an image begins as a path does. */
+function isPath(image: unknown): boolean {
+  return typeof image === "string" && /^(?:\.{0,2}\/|\.{1,2}$)/.test(image);
 }
 
 /** Makes commander write help to our stdout and throw its errors, instead of ending the process. */

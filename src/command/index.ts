@@ -30,6 +30,7 @@ export type { VariableFlags } from "./flags/variable-options.js";
 export { addVariableOptions, readEnvFiles } from "./flags/variable-options.js";
 export type { WaitNotes } from "./given-file.js";
 export { decodeGiven, readGivenFile } from "./given-file.js";
+export { chooseImage, chosenAsArguments } from "./image/chosen-image.js";
 export { keptNote, openFlaggedSandbox, openSandbox, resumeFlaggedSandbox } from "./open-sandbox.js";
 export { runOnPipes } from "./piped-session.js";
 export type { ControlRecord } from "./ports/control-records.js";

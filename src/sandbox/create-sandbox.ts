@@ -1,13 +1,16 @@
+import { resolve } from "node:path";
 import { BrigError } from "../errors.js";
 import { currentDirectory } from "../lib/current-directory.js";
 import { type Environment, readEnvironment } from "../lib/env.js";
 import { connectEngine, connectThrough } from "./docker/connect.js";
 import type { Engine, EngineConnection } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
+import type { ImageProgress } from "./images/dockerfile/image-builds.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
 import type { PortableSandbox } from "./portable-sandbox.js";
 import type { ConnectOptions, SandboxOptions } from "./sandbox-options.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
+import type { SandboxSettings } from "./settings/sandbox-settings.js";
 
 /** Settings of a sandbox besides its options. The package does not export them: the command line and tests choose them. */
 export interface Surroundings {
@@ -54,7 +57,8 @@ export async function createSandbox(
   // A failure is reported where the engine is needed, which a snapshot has to be read for first.
   connecting.catch(() => undefined);
   const start = { ...options, engine: connecting, toolboxVolume, resolve, lasting };
-  if (options.from !== undefined) return await openFrom(options.from, options, { environment, start });
+  if (options.from !== undefined)
+    return await openFrom(options.from, options, { environment, start, engine: connecting });
   if (options.at !== undefined)
     throw new BrigError("the option at is the number of a restore point, and needs the option from", {
       code: "usage.invalid",
@@ -62,7 +66,34 @@ export async function createSandbox(
     });
   const hasWorkspace = options.workspaceKind !== "none";
   const workspace = hasWorkspace ? (options.workspace ?? currentDirectory(process)) : null;
-  return await openSandbox(resolveSettings({ ...options, workspace, environment }), start);
+  const settings = resolveSettings({ ...options, workspace, environment });
+  return await openSandbox(withImage(settings, { ...options, engine: connecting }), start);
+}
+
+/** Builds the image of the option `dockerfile`. Error: `usage.invalid` where another image is named too. */
+async function withImage(
+  resolving: Promise<SandboxSettings>,
+  {
+    dockerfile,
+    image,
+    engine,
+    signal,
+    onProgress,
+  }: Pick<SandboxOptions, "dockerfile" | "image" | "signal" | "onProgress"> & { engine: Promise<Engine> },
+): Promise<SandboxSettings> {
+  const settings = await resolving;
+  if (dockerfile === undefined) return settings;
+  if (image !== undefined)
+    throw new BrigError("the options image and dockerfile both name an image", {
+      code: "usage.invalid",
+      hint: "pass one of them",
+    });
+  const { buildOfDockerfile, provideProjectImage } = await import("./images/project-image.js");
+  const build = await buildOfDockerfile(resolve(currentDirectory(process), dockerfile));
+  const { brigHome } = settings.environment;
+  const tell = ({ line, stage }: ImageProgress) => onProgress?.(`image: ${line ?? stage}`);
+  const built = await provideProjectImage(await engine, build, { brigHome, signal, onProgress: tell });
+  return { ...settings, image: built };
 }
 
 /** The schema is loaded only where there are limits. Error: `usage.invalid`. */
@@ -75,7 +106,7 @@ async function withCheckedLimits(options: SandboxOptions): Promise<SandboxOption
 async function openFrom(
   from: NonNullable<SandboxOptions["from"]>,
   options: SandboxOptions,
-  { environment, start }: { environment: Environment; start: StartOptions },
+  { environment, start, engine }: { environment: Environment; start: StartOptions; engine: Promise<Engine> },
 ): Promise<OpenedSandbox> {
   const { openFromSnapshot } = await import("./changes/sandbox-changes.js");
   const id = typeof from === "string" ? from : from.id;
@@ -85,7 +116,8 @@ async function openFrom(
         code: "usage.invalid",
         hint: "leave out workspace and workspaceKind",
       });
-    return await resolveSettings({ ...options, workspace, workspaceKind: "overlay", environment });
+    const resolving = resolveSettings({ ...options, workspace, workspaceKind: "overlay", environment });
+    return await withImage(resolving, { ...options, engine });
   };
   return await openFromSnapshot(settings, { id, at: options.at, brigHome: environment.brigHome, start });
 }

@@ -27,7 +27,6 @@ export { INITIAL_CREDIT } from "./channel/protocol.js";
 export { connectAndOpen } from "./connect-and-open.js";
 export { provideConnect } from "./create-sandbox.js";
 export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
-export { compareVersions } from "./docker/api-version.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
 export { readTar, streamTar } from "./docker/calls/tar.js";
 export { connectEngine } from "./docker/connect.js";
@@ -45,7 +44,6 @@ export type {
   ContainerState,
   Engine,
   EngineConnection,
-  ImageLayer,
   ImageSummary,
 } from "./docker/engine-types.js";
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
@@ -62,10 +60,24 @@ export type { SentHeaders } from "./egress/secrets/sent-headers.js";
 export type { ImageName } from "./images/definition.js";
 export { imageDefinitions } from "./images/definition.js";
 export { diagnoseImages } from "./images/diagnose-images.js";
+export type { BuildingEngine } from "./images/dockerfile/build-plan.js";
+export { basesOf, faultsOf } from "./images/dockerfile/build-plan.js";
+export { BuiltImageStore, buildsHold, isHeld } from "./images/dockerfile/built-image-store.js";
+export type { ContextLimits } from "./images/dockerfile/context-files.js";
+export { parseDockerfile, readInstructions } from "./images/dockerfile/dockerfile.js";
+export type { ImageProgress, ReadyImage } from "./images/dockerfile/image-builds.js";
+export {
+  ImageActivity,
+  ImageBuilds,
+  ImageReferences,
+  missingOffline,
+} from "./images/dockerfile/image-builds.js";
 export { ensureImages } from "./images/ensure.js";
 export { findImage, findImages } from "./images/find-image.js";
 export { listImages } from "./images/list.js";
-export { isLocked, lockDirectory, withLock } from "./images/lock.js";
+export { isLocked } from "./images/lock.js";
+export type { ProjectBuild } from "./images/project-image.js";
+export { buildOfDockerfile, provideProjectImage } from "./images/project-image.js";
 export type { PrunedObject, PruneReport } from "./images/prune.js";
 export { pruneImages } from "./images/prune.js";
 export {
@@ -76,12 +88,7 @@ export {
   volumeContainer,
 } from "./images/toolbox-volume.js";
 export type { UnfinishedLabel } from "./images/unfinished.js";
-export {
-  finishedLabels,
-  removeUnfinished,
-  unfinishedImages,
-  unfinishedInstruction,
-} from "./images/unfinished.js";
+export { removeUnfinished, unfinishedImages } from "./images/unfinished.js";
 export {
   aboutOf,
   allowListOf,
@@ -140,7 +147,8 @@ export { clipped, cutText, textEnd } from "./output/cut-text.js";
 export type { LineFold } from "./output/line-fold.js";
 export { appendOutput, emptyFold, foldOf, keptLines, lastLines, lineCountOf } from "./output/line-fold.js";
 export { treeLabel } from "./overlay/tree-volumes.js";
-export { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
+export { loadsCode } from "./plan/image-settings.js";
+export { DEFAULT_IMAGE, missingImage, requireImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
 export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
 export type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";

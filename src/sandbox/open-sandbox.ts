@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
+import { BrigError, isBrigError } from "../errors.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
@@ -239,8 +240,19 @@ async function startProved(
     return await connect();
   } catch (error) {
     await container.giveUp();
-    throw cannotLoadRunner(error) ? new WrongKernel("gvisor", { cause: error }) : error;
+    throw cannotLoadRunner(error) ? new WrongKernel("gvisor", { cause: error }) : withoutGpus(error, plan);
   }
+}
+
+/** Docker says it when the container starts, and only in words; Podman has names for devices that nobody has described to it. */
+function withoutGpus(error: unknown, { gpus }: SandboxPlan): unknown {
+  if (gpus === undefined || !isBrigError(error, "engine.failed")) return error;
+  if (!/could not select device driver|unresolvable CDI devices|nvidia/i.test(error.message)) return error;
+  return new BrigError("the engine has no graphics processors to give to a container", {
+    code: "usage.invalid",
+    hint: "leave out --gpus, or install NVIDIA's container toolkit on the engine's machine and restart the engine",
+    cause: error,
+  });
 }
 
 interface Running {

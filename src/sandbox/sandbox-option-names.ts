@@ -33,6 +33,8 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   unprotected: true,
   user: true,
   image: true,
+  dockerfile: true,
+  gpus: true,
   runtime: true,
   limits: true,
   network: true,

@@ -59,6 +59,16 @@ export interface SandboxOptions {
   user?: string | undefined;
   /** Default "brig/base". Any Linux image serves. */
   image?: string | undefined;
+  /**
+   * Instead of `image`: a Dockerfile, or a directory that has one, from which the image is built with everything beside it. An
+   * engine that has an image of the same content builds nothing. What a Dockerfile runs is not in a sandbox, see docs/images.md.
+   */
+  dockerfile?: string | undefined;
+  /**
+   * Graphics processors of the engine's machine: "all", or how many. Error: `usage.invalid` if the engine has none to give.
+   * Default: none.
+   */
+  gpus?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */
   runtime?: string | undefined;
   /**

@@ -27,7 +27,7 @@ export { ADVICE_START } from "./command/command-output.js";
 export type { CommandPrefix, CommandSafety } from "./command/command-safety.js";
 export type { ExecToolResult } from "./command/exec-tool.js";
 export { ReadCommand } from "./command/read-command.js";
-export { commandForPeople, shellQuote, shellScript } from "./command/shell.js";
+export { commandForPeople, shellScript } from "./command/shell.js";
 export { faultsOf } from "./define-tool.js";
 export type { FileMatch, FileSearchResult } from "./files/file-search.js";
 export type { JsonSchema } from "./json-schema.js";

@@ -100,14 +100,52 @@ describe("the environment of the image", () => {
 });
 
 describe("a volume of the image", () => {
-  sandboxTest("keeps the sandbox from starting before anything is made", async ({ open, directory }) => {
-    const image = await imageWith("VOLUME /data", "HEALTHCHECK --interval=20ms CMD touch /data/ran");
+  sandboxTest("is an empty directory in memory, of a part of what the policy allows", async ({ open }) => {
+    const image = await imageWith(
+      "RUN mkdir -p /srv/db && touch /srv/db/of-the-image",
+      "VOLUME /data /srv/db/",
+      "HEALTHCHECK --interval=20ms CMD touch /data/ran",
+    );
+    const sandbox = await open({ image });
+    const { stdout } = await sandbox.exec([
+      "sh",
+      "-c",
+      "touch /data/x && stat -f -c %T /data /srv/db; ls /data /srv/db",
+    ]);
+    expect(stdout).toMatch(/^tmpfs\ntmpfs\n\/data:\nx\n\n\/srv\/db:\n/);
+    const sizes = await sandbox.exec(["df", "-B1", "--output=size", "/tmp", "/data", "/srv/db"]);
+    const [tmp = 0, data = 0, db = 0] = sizes.stdout.split("\n").slice(1).map(Number);
+    expect([data, db]).toEqual([tmp / 2, tmp / 2]);
+    const program = "cp /bin/true /data/program; chmod +x /data/program; /data/program";
+    expect((await sandbox.exec(["sh", "-c", program])).exitCode).toBe(126);
+    const mounts = (await sandbox.exec(["grep", "-c", " /data ", "/proc/self/mountinfo"])).stdout;
+    expect(mounts).toBe("1\n");
+  });
+
+  sandboxTest("leaves no volume of the engine behind", async ({ open }) => {
+    const before = new Set((await engine.listVolumes([])).map(({ name }) => name));
+    const sandbox = await open({ image: await imageWith("VOLUME /data") });
+    await sandbox.close();
+    const anonymous = async () =>
+      (await engine.listVolumes([])).filter(({ name }) => /^[0-9a-f]{64}$/.test(name) && !before.has(name));
+    await expect.poll(anonymous).toEqual([]);
+  });
+
+  sandboxTest("keeps the sandbox from starting where the place is another's", async ({ open, directory }) => {
+    const image = await imageWith("VOLUME /usr/local");
     await expect(open({ image, workspace: directory })).rejects.toMatchObject({
       code: "policy.not-enforced",
       message: expect.stringContaining(image),
       hint: expect.stringContaining("VOLUME"),
     });
     expect(await readdir(directory)).toEqual([]);
+  });
+
+  sandboxTest("at a link of the image that leads elsewhere starts nothing", async ({ open, directory }) => {
+    const image = await imageWith(`RUN ln -s ${directory} /data`, "VOLUME /data");
+    await expect(open({ image, workspace: directory })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+    });
   });
 
   sandboxTest("where the policy has a directory of its own does no harm", async ({ open }) => {

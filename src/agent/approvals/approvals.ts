@@ -1,4 +1,5 @@
 import { BrigError } from "../../errors.js";
+import { shellQuote } from "../../lib/shell-quote.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { CommandSituation } from "../../sandbox/index.js";
 import {
@@ -23,7 +24,7 @@ import type {
   SecondVerdict,
   Verdict,
 } from "../../tools/index.js";
-import { ReadCommand, shellQuote } from "../../tools/index.js";
+import { ReadCommand } from "../../tools/index.js";
 import type { AgentLabel } from "../agents/agent-label.js";
 import type { SessionSetting } from "../session/setting.js";
 import { QuestionQueue } from "./question-queue.js";

@@ -12,7 +12,7 @@ import type { EarlierSession } from "./earlier-session.js";
 /** What whoever starts an agent decides. The user's configuration decides the rest, so nearly all of it may be left out. */
 export interface AgentSettings extends CallerDefaults, Pick<ConfigChoice, "profile" | "overrides"> {
   /** Overrides the keys of the configuration about the sandbox. */
-  sandbox: Omit<UnresolvedSettings, "environment" | "setup" | "writableRoots" | "configuredEgress">;
+  sandbox: Omit<UnresolvedSettings, "environment" | "writableRoots" | "configuredEgress">;
   /** Where commands start in a sandbox without a workspace. Default: where its image says. */
   directory?: string | undefined;
   model?: string | undefined;

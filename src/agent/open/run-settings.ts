@@ -60,7 +60,7 @@ export async function resolveRun(
     flags: chosenKeys(settings),
   });
   for (const sentence of [...warnings, ...(beginsSession ? notes : [])]) await warn(sentence);
-  const config = withUsualMode(configured, settings);
+  const config = withFlaggedSetup(withUsualMode(configured, settings), settings);
   const resolved = await resolveSettings(withConfiguration(settings, config, host));
   const usable = settings.toleratesAddDirs === true ? await withUsableDirectories(resolved, host) : resolved;
   const { within } = settings;
@@ -115,6 +115,13 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
 function withUsualMode(config: Config, { usualMode }: AgentSettings): Config {
   const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
   return isChosen || usualMode === undefined ? config : { ...config, sandbox_mode: usualMode };
+}
+
+/** Nothing of a set-up that the configuration names is left, since its network is for its own command. */
+function withFlaggedSetup(config: Config, { sandbox: { setup } }: AgentSettings): Config {
+  if (setup === undefined) return config;
+  const { command, network } = setup;
+  return { ...config, setup: { ...config.setup, command: [...command], network } };
 }
 
 /** The settings that have a key of the configuration, and the flags that errors and lists of sources name for them. */

@@ -5,7 +5,7 @@ import { readInput, write } from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
 import { nullish, object, readOrNull, string } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
-import { shellQuote } from "../../tools/index.js";
+import { shellQuote } from "../../lib/shell-quote.js";
 import { COMMAND_TOOLS } from "./claude-settings.js";
 import { ensureSandbox } from "./project-sandbox.js";
 import { keepCall } from "./waiting-calls.js";

@@ -12,6 +12,8 @@ import type { ClaudeSetup } from "./written-setup.js";
 
 /** How long another hook may take that starts the same sandbox. */
 const LOOK_MS = 200;
+/** How often it is looked for a sandbox that another hook opens. */
+const OPENING_TRIES = 150;
 
 /** The name of a project's sandbox. Other options make another sandbox. */
 function sandboxName(project: string, { up }: Pick<ClaudeSetup, "up">): string {
@@ -49,7 +51,7 @@ export async function ensureSandbox(
   const name = sandboxName(project, { up });
   const { signal, environment } = context;
   const find = () => readLasting(environment.brigHome).find((record) => record.name === name);
-  for (;;) {
+  for (let tries = 1; ; tries++) {
     if (find()?.state === "running") await ownerNow(context);
     const record = find();
     if (record?.state === "running") return record;
@@ -59,8 +61,8 @@ export async function ensureSandbox(
     try {
       await owner.up(request, { signal, tell: () => undefined });
     } catch (error) {
-      // Another hook may have taken the name, and its sandbox is the same.
-      if (!isBrigError(error, "usage.invalid") || !error.message.includes(name)) throw error;
+      // Another hook may have taken the name, and its sandbox, which is still being opened, is the same.
+      if (!isBrigError(error, "usage.invalid") || tries === OPENING_TRIES) throw error;
     }
     if (find()?.state !== "running") await pause(LOOK_MS, signal);
   }

@@ -13,8 +13,8 @@ import {
   string,
 } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
+import { shellQuote } from "../../lib/shell-quote.js";
 import { brigProgram } from "../../package-root.js";
-import { shellQuote } from "../../tools/index.js";
 
 const setupShape = object({
   /** Claude Code's file that was changed. */

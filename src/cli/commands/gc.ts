@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
-import { buildsHold, isHeld, TaskImageStore } from "../../batch/index.js";
 import type { CliContext } from "../../command/index.js";
 import { write, writeJson, writeTable } from "../../command/index.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
@@ -14,6 +13,8 @@ import type {
   UnfinishedLabel,
 } from "../../sandbox/index.js";
 import {
+  BuiltImageStore,
+  buildsHold,
   cacheLabel,
   connectEngine,
   findImage,
@@ -21,6 +22,7 @@ import {
   homeId,
   homeLabel,
   imageDefinitions,
+  isHeld,
   isLocked,
   memoryLabel,
   openSandbox,
@@ -124,7 +126,7 @@ async function collectGarbage(
           dryRun: dryRun === true,
         });
   const unfinished = await unfinishedOf(engine, { brigHome, dryRun: dryRun === true });
-  const taskImages = (await new TaskImageStore(engine).list()).length;
+  const taskImages = (await new BuiltImageStore(engine).list()).length;
   const nothing = { incompleteSnapshots: 0, incompleteContents: 0, quarantines: 0 };
   const nothingElse = { placeholders: [], undoneApplies: [], ...nothing };
   const images = { taskImages, unfinishedImages: unfinished };

@@ -24,7 +24,7 @@ export function defineImage(command: Command, context: CliContext): void {
     .action((names: ImageName[]) => buildImages(names.length === 0 ? defaultNames : names, context));
   command
     .command("ls")
-    .description("list brig's images, and those that it built for tasks")
+    .description("list brig's images, and those that it built for tasks and projects")
     .option("--json", "print the list as JSON")
     .action(async (flags: { json?: boolean }) => {
       const { listAllImages } = await import("./list-command.js");
@@ -33,10 +33,10 @@ export function defineImage(command: Command, context: CliContext): void {
   command
     .command("prune")
     .description("remove images and toolbox volumes of other brig versions that no container uses")
-    .option("--tasks", "also remove the images built for tasks that nobody needs")
+    .option("--tasks", "also remove the images built for tasks and projects that nobody needs")
     .option(
       "--image-budget <size>",
-      "also remove images built for tasks, used longest ago first, until the rest take no more than this, such as 50GB",
+      "also remove images built for tasks and projects, used longest ago first, until the rest take no more than this, such as 50GB",
       sizeArgument,
     )
     .option("--dry-run", "only print what would be removed")

@@ -1,9 +1,8 @@
-import { TaskImageStore } from "../../batch/index.js";
 import type { CliContext } from "../../command/index.js";
 import { write, writeJson, writeTable } from "../../command/index.js";
 import { formatBytes } from "../../lib/bytes.js";
 import type { Engine, PrunedObject, PruneReport } from "../../sandbox/index.js";
-import { pruneImages } from "../../sandbox/index.js";
+import { BuiltImageStore, pruneImages } from "../../sandbox/index.js";
 
 export interface PruneFlags {
   dryRun?: boolean;
@@ -37,7 +36,7 @@ export async function pruneAllImages(
   if (ofTasks.kept > 0)
     await write(
       stdout,
-      `${ofTasks.kept === 1 ? "1 image of a task stays" : `${ofTasks.kept} images of tasks stay`}: needed, used in the last minute, or within the budget\n`,
+      `${ofTasks.kept === 1 ? "1 image of a task or project stays" : `${ofTasks.kept} images of tasks and projects stay`}: needed, used in the last minute, or within the budget\n`,
     );
 }
 
@@ -46,7 +45,7 @@ async function pruneTaskImages(
   { budgetBytes, isDryRun, signal }: { budgetBytes: number; isDryRun: boolean; signal: AbortSignal },
 ): Promise<PruneReport & { kept: number }> {
   const usedBefore = new Date(Date.now() - RECENT_USE_MS);
-  const { removed, kept, bytesBefore, bytesAfter } = await new TaskImageStore(engine).tidy({
+  const { removed, kept, bytesBefore, bytesAfter } = await new BuiltImageStore(engine).tidy({
     budgetBytes,
     usedBefore,
     isDryRun,

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { fitted, write } from "../../command/index.js";
+import { chosenAsArguments, fitted, write } from "../../command/index.js";
 import { createProgress } from "../../lib/terminal/progress.js";
 import { addUpOptions, requireLasting, type UpFlags } from "./up-flags.js";
 
@@ -9,7 +9,8 @@ export function defineUp(command: Command, context: CliContext): void {
     .usage("[options]")
     .action(async (flags: UpFlags) => {
       requireLasting(flags);
-      await up(flags, { argv: command.parent?.args.slice(1) ?? [], context });
+      const given = command.parent?.args.slice(1) ?? [];
+      await up(flags, { argv: [...given, ...chosenAsArguments(command)], context });
     });
 }
 

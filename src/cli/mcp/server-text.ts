@@ -1,9 +1,9 @@
 import type { McpServerConfig } from "../../agent/index.js";
 import { missingVariable, startupTimeoutMs } from "../../agent/index.js";
 import type { Environment } from "../../lib/env.js";
+import { shellQuote } from "../../lib/shell-quote.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { clipped } from "../../sandbox/index.js";
-import { shellQuote } from "../../tools/index.js";
 import type { CheckedServer } from "./check-servers.js";
 
 const MASK = "*****";

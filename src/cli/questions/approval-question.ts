@@ -1,11 +1,12 @@
 import type { ApprovalAnswer, ApprovalRequest } from "../../agent/index.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
+import { shellQuote } from "../../lib/shell-quote.js";
 import { breakBetweenWords, wrapWords } from "../../lib/terminal/break-columns.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
 import type { SandboxDenial } from "../../sandbox/index.js";
 import { clipped } from "../../sandbox/index.js";
 import type { ActionToReview, McpCallToReview } from "../../tools/index.js";
-import { shellQuote, shellScript } from "../../tools/index.js";
+import { shellScript } from "../../tools/index.js";
 
 /** The text of a question, safe for a terminal. No line is wider than the terminal. */
 export interface ApprovalQuestionText {

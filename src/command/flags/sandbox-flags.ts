@@ -14,6 +14,10 @@ export interface SandboxFlags extends LimitFlags, VariableFlags {
   sandbox?: string;
   cd?: string;
   containerImage?: string;
+  dockerfile?: string;
+  devcontainer?: boolean;
+  devcontainerEnv?: string[];
+  gpus?: string;
   runtime?: string;
   user?: string;
   network?: string;
@@ -57,7 +61,21 @@ export function addContainerOptions(command: Command): Command {
     .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)
     .option("--policy <file>", "a policy file instead of a mode")
     .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
-    .option("--container-image <image>", "the container's image (default: brig/base)")
+    .option(
+      "--container-image <image>",
+      "the container's image, or a directory with a Dockerfile such as ./ (default: brig/base)",
+    )
+    .option("--dockerfile <file>", "build the image from this Dockerfile and the files beside it")
+    .option("--devcontainer", "do as the workspace's devcontainer.json says, as far as the policy permits")
+    .option(
+      "--devcontainer-env <name>",
+      "let devcontainer.json read your variable of this name; may be repeated",
+      collect,
+    )
+    .option(
+      "--gpus <number>",
+      "graphics processors of the engine's machine: all, or how many (default: none)",
+    )
     .option("--runtime <name>", "the OCI runtime, for example runsc")
     .option("--user <uid:gid>", "whom commands run as (default: whoever runs brig)");
   return addVariableOptions(addLimitOptions(command));
@@ -92,6 +110,7 @@ export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliCo
     policyFile: flags.policy === undefined ? undefined : resolve(cwd, flags.policy),
     git: gitAccess(flags.git),
     image: flags.containerImage,
+    gpus: flags.gpus,
     runtime: flags.runtime,
     limits: flaggedLimits(flags),
     user: flags.user,

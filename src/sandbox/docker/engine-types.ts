@@ -249,6 +249,8 @@ export interface BuildOptions {
   tag: string;
   dockerfile?: string;
   buildArgs?: Record<string, string>;
+  /** The stage that is the result. Default: the last one. */
+  target?: string | undefined;
   labels?: Record<string, string>;
   /** Whether BuildKit builds it. Podman has one builder, and takes no notice. Default: the classic builder. */
   usesBuildKit?: boolean;
@@ -315,6 +317,13 @@ interface HostConfig {
   GroupAdd?: string[];
   PidMode?: "host";
   UTSMode?: "host";
+  DeviceRequests?: {
+    Driver: string;
+    Count: number;
+    DeviceIDs: null;
+    Capabilities: string[][];
+    Options: Record<string, string>;
+  }[];
   Devices?: { PathOnHost: string; PathInContainer: string; CgroupPermissions: string }[];
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import type { TarFile } from "../docker/calls/tar.js";
-import type { ImageDefinition } from "./definition.js";
+import { type ImageDefinition, imageDefinitions } from "./definition.js";
 import { type NpmPackage, type PackageFile, packageFor, readPackageFile } from "./npm-packages.js";
 
 /** Everything that a build depends on. */
@@ -10,7 +10,7 @@ export interface BuildContext {
   files: TarFile[];
   /** Fetched only for a build. The tag depends on their hashes. */
   packages: { file: PackageFile; wanted: NpmPackage }[];
-  /** `repository:` and twelve hex digits of a hash of all of the above and the architecture. */
+  /** `repository:` and twelve hex digits of a hash of all of the above, of what it is built on and of the architecture. */
   tag: string;
 }
 
@@ -18,8 +18,11 @@ export interface BuildContext {
 export async function readBuildContext(definition: ImageDefinition, arch: string): Promise<BuildContext> {
   const files = await readFiles(definition);
   const packages = definition.packageFiles.map((file) => ({ file, wanted: packageFor(file, arch) }));
+  const { parent } = definition;
+  const below = parent === undefined ? [] : [(await readBuildContext(imageDefinitions[parent], arch)).tag];
   const hash = contentHash(files, [
     arch,
+    ...below,
     ...packages.flatMap(({ file, wanted }) => [file.path, file.member ?? "", wanted.integrity]),
   ]);
   return { files, packages, tag: `${definition.repository}:${hash}` };

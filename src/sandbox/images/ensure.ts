@@ -3,7 +3,7 @@ import { AnySignal } from "../../lib/time/any-signal.js";
 import type { TarFile } from "../docker/calls/tar.js";
 import type { Engine } from "../docker/engine-types.js";
 import { completeFiles } from "./build-context.js";
-import type { ImageName } from "./definition.js";
+import type { ImageDefinition, ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
 import { finishedLabels, unfinishedInstruction } from "./unfinished.js";
@@ -35,7 +35,12 @@ export async function ensureImages<Name extends ImageName>(
   using ends = new AnySignal([options.signal, failed.signal]);
   const common = { ...options, signal: ends.signal };
   let parent: Promise<string> | null = null;
-  const provide: Provide = (arch) => {
+  let base: Promise<string> | null = null;
+  const provide: Provide = (arch, { parent: below }) => {
+    if (below !== undefined) {
+      base ??= ensureImages(engine, { ...common, names: [below] }).then((tags) => tags[below]);
+      return base;
+    }
     const onProgress = (line: string) => options.onProgress?.(`debian: ${line}`);
     parent ??= (options.provideParent ?? provideParent)(engine, { arch, onProgress, signal: ends.signal });
     return parent;
@@ -52,8 +57,8 @@ export async function ensureImages<Name extends ImageName>(
   return Object.fromEntries(wanted.map(({ name, context }) => [name, context.tag])) as Record<Name, string>;
 }
 
-/** The parent image for this architecture, which all images share. */
-type Provide = (arch: string) => Promise<string>;
+/** The image that one is built on, for this architecture. */
+type Provide = (arch: string, definition: ImageDefinition) => Promise<string>;
 
 interface BuildOptions extends EnsureOptions {
   provide: Provide;
@@ -86,7 +91,7 @@ async function build(
   { onProgress, signal, provide, brigHome }: BuildOptions,
 ): Promise<void> {
   if (context.packages.length > 0) onProgress?.("fetching packages from the npm registry");
-  const [parent, files] = await Promise.all([provide(arch), completeFiles(context, signal)]);
+  const [parent, files] = await Promise.all([provide(arch, definition), completeFiles(context, signal)]);
   // Only a build needs it.
   const { packTar } = await import("../docker/calls/tar.js");
   await engine.buildImage(

@@ -113,6 +113,12 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },
       ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
+      // As `docker run --gpus` asks for them.
+      ...(plan.gpus !== undefined && {
+        DeviceRequests: [
+          { Driver: "", Count: plan.gpus, DeviceIDs: null, Capabilities: [["gpu"]], Options: {} },
+        ],
+      }),
       Init: false,
       MaskedPaths: [...MASKED_PATHS, ...plan.covered.map(({ path }) => path)],
       ReadonlyPaths: readOnlyPaths(plan),

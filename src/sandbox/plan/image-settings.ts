@@ -1,8 +1,11 @@
+import { posix } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { ImageSummary } from "../docker/engine-types.js";
 import { PROXY_ADDRESS } from "../egress/addresses.js";
 import { TOOLBOX_PATH } from "./create-body.js";
-import type { SandboxPlan } from "./plan.js";
+import { isAtOrBelow, isBelow } from "./paths.js";
+import type { PlannedTmpfs, SandboxPlan } from "./plan.js";
+import { LEAST_INODES, PAGE_BYTES } from "./plan-sandbox.js";
 
 /** An image's environment is sent with every command, so it must not be huge. */
 const ENVIRONMENT_MAX_BYTES = 64 * 1024;
@@ -22,10 +25,10 @@ const CODE_LOADING_VARIABLES = [
  * `policy.not-enforced` for a setting that cannot be overridden.
  */
 export function applyImageSettings(plan: SandboxPlan, { env, labels, volumes }: ImageSummary): SandboxPlan {
-  refuseVolumes(plan, volumes);
   const variables = parseEnvironment(plan.image, env);
   return {
     ...plan,
+    tmpfs: withVolumesInMemory(plan, volumes),
     overridden: { environment: Object.keys(variables), labels: Object.keys(labels) },
     imageEnvironment: forCommands(variables),
   };
@@ -64,19 +67,80 @@ function javaOptions(
   return own && callers ? { JAVA_TOOL_OPTIONS: `${own} ${callers}` } : {};
 }
 
-/** The engine would mount a writable volume at each VOLUME, which the policy does not allow. */
-function refuseVolumes({ image, policyName, rootfs, mounts, tmpfs }: SandboxPlan, volumes: string[]): void {
-  if (rootfs === "rw") return;
-  const planned = new Set([...mounts, ...tmpfs].map(({ path }) => path));
-  const strangers = volumes.filter((path) => !planned.has(path));
-  if (strangers.length === 0) return;
-  const list = strangers.map((path) => JSON.stringify(path)).join(", ");
-  throw new BrigError(
-    `the image ${JSON.stringify(image)} has a VOLUME at ${list}: the engine would mount a writable directory there, ` +
-      `which the policy ${policyName} does not allow`,
+/** More directories in memory than these are not made for one image. */
+const MOST_VOLUMES = 16;
+
+/** Places that belong to the kernel, to the engine or to brig, and those without which no program starts. */
+const RESERVED = [
+  "/proc",
+  "/sys",
+  "/dev",
+  "/etc",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib64",
+  "/usr",
+  "/var/run",
+  TOOLBOX_PATH,
+];
+
+/**
+ * The engine would mount a writable volume without any limit at each VOLUME. A directory in memory takes its place, which is empty,
+ * whatever the image has there. Together they have half of the size of the policy's first one, which gets the other half: so they
+ * take no more memory than the policy allows.
+ */
+function withVolumesInMemory(plan: SandboxPlan, volumes: readonly string[]): PlannedTmpfs[] {
+  // Where the policy makes the whole file system writable, the engine's volumes give nothing more.
+  if (plan.rootfs === "rw") return plan.tmpfs;
+  const planned = [...plan.mounts, ...plan.tmpfs, ...plan.volumes].map(({ path }) => path);
+  const strangers = [...new Set(volumes.map(withoutSlash))].filter((path) => !planned.includes(path));
+  if (strangers.length === 0) return plan.tmpfs;
+  const [like, ...others] = plan.tmpfs;
+  if (like === undefined) throw refusedVolumes(plan, strangers, "has no directory in memory");
+  if (strangers.length > MOST_VOLUMES)
+    throw refusedVolumes(plan, strangers, `has room for ${MOST_VOLUMES} of them`);
+  const inWay = [...planned, ...plan.parents, ...RESERVED];
+  for (const path of strangers)
+    if (!isOrdinary(path) || inWay.some((other) => isAtOrBelow(path, other) || isAtOrBelow(other, path)))
+      throw refusedVolumes(plan, [path], "uses that place itself");
+  if (strangers.some((path) => strangers.some((other) => isBelow(path, other))))
+    throw refusedVolumes(plan, strangers, "puts none into another");
+  const half = inParts(like, 2);
+  const part = inParts(half, strangers.length);
+  return [half, ...others, ...strangers.map((path) => ({ ...part, path, exec: false }))];
+}
+
+function inParts(tmpfs: PlannedTmpfs, count: number): PlannedTmpfs {
+  const sizeBytes = Math.floor(tmpfs.sizeBytes / count / PAGE_BYTES) * PAGE_BYTES;
+  const maxInodes = Math.floor(tmpfs.maxInodes / count);
+  return {
+    ...tmpfs,
+    sizeBytes: Math.max(PAGE_BYTES, sizeBytes),
+    maxInodes: Math.max(LEAST_INODES, maxInodes),
+  };
+}
+
+function withoutSlash(path: string): string {
+  return path.replace(/(?<=.)\/+$/, "");
+}
+
+function isOrdinary(path: string): boolean {
+  return (
+    path.startsWith("/") && path !== "/" && posix.normalize(path) === path && !/[\p{Cc},:\\]/u.test(path)
+  );
+}
+
+function refusedVolumes({ image, policyName }: SandboxPlan, paths: string[], words: string): BrigError {
+  const list = paths
+    .slice(0, MOST_VOLUMES)
+    .map((path) => JSON.stringify(path))
+    .join(", ");
+  return new BrigError(
+    `the image ${JSON.stringify(image)} has a VOLUME at ${list}: it would be a directory in memory, and the policy ${policyName} ${words}`,
     {
       code: "policy.not-enforced",
-      hint: "use an image without VOLUME, or a policy of your own with a [[tmpfs]] at that path; nothing was started",
+      hint: "use an image without this VOLUME, or a policy of your own with a [[tmpfs]] at that path; nothing was started",
     },
   );
 }
@@ -100,11 +164,12 @@ function parseEnvironment(image: string, env: readonly string[]): Record<string,
 }
 
 function forCommands(variables: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(variables).filter(
-      ([name]) => !CODE_LOADING_VARIABLES.some((pattern) => pattern.test(name)),
-    ),
-  );
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => !loadsCode(name)));
+}
+
+/** Whether a variable of this name makes programs run other code first. */
+export function loadsCode(name: string): boolean {
+  return CODE_LOADING_VARIABLES.some((pattern) => pattern.test(name));
 }
 
 const PROXY_URL = `http://${PROXY_ADDRESS.address}:${PROXY_ADDRESS.port}`;

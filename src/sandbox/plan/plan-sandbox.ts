@@ -98,6 +98,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     policyName: name,
     image: request.image,
     runtime: request.runtime ?? null,
+    gpus: request.gpus,
     kernel: looksLikeGvisor(runtimeOf(request.engine, request.runtime ?? null)) ? "gvisor" : "shared",
     workspace,
     workingDirectory: request.workingDirectory ?? workspace ?? "/",
@@ -317,7 +318,7 @@ export function findTmpfsParents(roots: readonly string[], tmpfs: readonly { pat
 
 const MIB = 1024 * 1024;
 /** The largest page size on amd64 and arm64. Sizes are multiples of it, so that no kernel rounds them. */
-const PAGE_BYTES = 65_536;
+export const PAGE_BYTES = 65_536;
 /** The unit of `kernel.shmall`, except on arm64 kernels with larger pages. */
 const USUAL_PAGE_BYTES = 4096;
 /** The approximate kernel memory that an empty file in a tmpfs takes. */
@@ -325,7 +326,7 @@ const INODE_BYTES = 1024;
 /** The share of the memory limit that empty files may take. */
 const INODE_SHARE = 1 / 8;
 /** The least number of inodes that a policy may ask for. */
-const LEAST_INODES = 16;
+export const LEAST_INODES = 16;
 /** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
 /** Linux has 4096 for the whole machine, 1024 of which containers do not get. */

@@ -10,6 +10,8 @@ export interface SandboxPlan {
   image: string;
   /** Null means the engine's default. */
   runtime: string | null;
+  /** How many graphics processors; -1 for all. Default: none. */
+  gpus?: number | undefined;
   /** The kernel that the container is expected to run on; the kernel report says which one it does run on. */
   kernel: Kernel;
   workspace: string | null;

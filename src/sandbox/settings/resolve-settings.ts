@@ -21,7 +21,10 @@ import type { SandboxSettings, SandboxSetup } from "./sandbox-settings.js";
 
 /** Options without the defaults. Unlike those of `SandboxOptions`, they name the workspace and the environment. */
 export interface UnresolvedSettings
-  extends Omit<SandboxOptions, StartOption | "engine" | "docker" | "from" | "at" | "workspace"> {
+  extends Omit<
+    SandboxOptions,
+    StartOption | "engine" | "docker" | "from" | "at" | "workspace" | "dockerfile"
+  > {
   /**
    * Like `egress`, but without effect where there is no list of allowed hosts. A function is called only where there is
    * one. Both apply, and what a policy file says as well.
@@ -64,6 +67,7 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
     toldNotices: new Set(),
     image: source.image ?? DEFAULT_IMAGE,
     runtime: source.runtime,
+    gpus: checkedGpus(source.gpus),
     limits: source.limits,
     addDirs: source.addDirs ?? [],
     writableRoots: source.writableRoots ?? [],
@@ -187,6 +191,17 @@ function gitSurroundings({ environment, addDirs = [], writableRoots = [] }: Unre
   const { brigHome, variables } = environment;
   const searchPath = variables.PATH ?? "/usr/local/bin:/usr/bin:/bin";
   return { brigHome, searchPath, writable: [...addDirs, ...writableRoots] };
+}
+
+/** Error: `usage.invalid`. */
+function checkedGpus(gpus: string | undefined): number | undefined {
+  if (gpus === undefined) return undefined;
+  if (gpus === "all") return -1;
+  if (/^[1-9][0-9]{0,2}$/.test(gpus)) return Number(gpus);
+  throw new BrigError(`${JSON.stringify(gpus)} is not a number of graphics processors`, {
+    code: "usage.invalid",
+    hint: "use all, or a number such as 1",
+  });
 }
 
 function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {

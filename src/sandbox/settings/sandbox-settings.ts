@@ -47,6 +47,8 @@ export interface SandboxSettings {
   image: string;
   /** OCI runtime; undefined for the engine's default. */
   runtime?: string | undefined;
+  /** How many graphics processors commands may use; -1 for all. Default: none. */
+  gpus?: number | undefined;
   /** Limits in place of the policy's, also if another policy takes its place. Default: the policy's. */
   limits?: SandboxLimits | undefined;
   /** `--add-dir`: refused where the policy takes no further writable directories. */

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { shellQuote } from "../../lib/shell-quote.js";
 import type {
   CallCause,
   CapturedOutput,
@@ -16,7 +17,6 @@ import {
 import type { SandboxAccess } from "../define-tool.js";
 import { describeOsError, type OsError, osErrorOf } from "../os-error.js";
 import type { ToolCallOptions } from "../tool.js";
-import { shellQuote } from "./shell.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =

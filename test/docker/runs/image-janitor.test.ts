@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { execaNode } from "execa";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openTaskImages } from "../../../src/batch/runs/images/open-task-images.js";
-import { TaskImageStore } from "../../../src/batch/runs/images/task-image-store.js";
-import type { ReadyImage } from "../../../src/batch/runs/images/task-images.js";
 import { listAllImages } from "../../../src/cli/images/list-command.js";
 import { type PruneFlags, pruneAllImages } from "../../../src/cli/images/prune-command.js";
 import { packTar } from "../../../src/sandbox/docker/calls/tar.js";
 import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
+import { BuiltImageStore } from "../../../src/sandbox/images/dockerfile/built-image-store.js";
+import type { ReadyImage } from "../../../src/sandbox/images/dockerfile/image-builds.js";
 import { testContext } from "../../support/cli-context.js";
 import { containerBody } from "../../support/container-body.js";
 import { type HarmedEngine, harmedEngine } from "../../support/engine.js";
@@ -20,7 +20,7 @@ const mb = 1_000_000;
 let harmed: HarmedEngine;
 let engine: Engine;
 let directory: string;
-let store: TaskImageStore;
+let store: BuiltImageStore;
 
 beforeAll(async () => {
   harmed = await harmedEngine({ images: [] });
@@ -35,7 +35,7 @@ afterAll(() => harmed[Symbol.asyncDispose]());
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "brig-janitor-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  store = new TaskImageStore(engine);
+  store = new BuiltImageStore(engine);
   for (const { tag } of await store.list()) await engine.removeImage(tag);
 });
 
@@ -184,13 +184,15 @@ describe("brig image", () => {
     });
     const prune = (flags: PruneFlags) => shown((context) => pruneAllImages(engine, flags, context));
     expect(await prune({})).toBe("nothing to remove\n");
-    expect(await prune({ imageBudget: 100 * mb })).toContain("2 images of tasks stay: ");
+    expect(await prune({ imageBudget: 100 * mb })).toContain("2 images of tasks and projects stay: ");
     expect(JSON.parse(await prune({ tasks: true, dryRun: true, json: true }))).toEqual({
       objects: [{ kind: "image", names: [one?.reference], bytes: 2 * mb, verdict: "unused", removed: false }],
       bytes: 2 * mb,
     });
     expect(await tasks()).toHaveLength(2);
-    expect(await prune({ tasks: true })).toMatch(/ removed\nfreed 1.9 MiB\n1 image of a task stays: /);
+    expect(await prune({ tasks: true })).toMatch(
+      / removed\nfreed 1.9 MiB\n1 image of a task or project stays: /,
+    );
     expect(await tasks()).toEqual(["org/two"]);
     held[Symbol.dispose]();
   });

@@ -6,16 +6,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execaNode } from "execa";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { BuiltImage } from "../../../src/batch/runs/images/build-plan.js";
-import type { ImageProgress } from "../../../src/batch/runs/images/image-builds.js";
 import { openTaskImages, type TaskImagesOptions } from "../../../src/batch/runs/images/open-task-images.js";
 import type { TaskImage } from "../../../src/batch/tasks/task.js";
 import type { Engine } from "../../../src/sandbox/docker/engine-types.js";
+import type { ImageProgress } from "../../../src/sandbox/images/dockerfile/image-builds.js";
 import { ensureImages } from "../../../src/sandbox/images/ensure.js";
 import { homeId } from "../../../src/sandbox/images/toolbox-volume.js";
 import { containerBody } from "../../support/container-body.js";
 import { testEngine } from "../../support/engine.js";
 import { testLabels } from "../../support/test-run.js";
+
+type BuiltImage = Extract<TaskImage, { kind: "build" }>;
 
 let engine: Engine;
 let base: string;

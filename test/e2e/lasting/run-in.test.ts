@@ -296,7 +296,6 @@ describe("brig run --in", () => {
     expect((await place.run("rm", "web")).exitCode).toBe(0);
   });
 
-
   it("is a conversation at a terminal, which leaves the sandbox as it is", async () => {
     const place = await lastingPlace();
     await upIn(place, "--name", "web");

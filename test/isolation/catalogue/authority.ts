@@ -136,11 +136,12 @@ export const authority: readonly Assertion[] = [
   ],
   [
     "M3",
-    "An image with a volume is refused before anything is made.",
-    [images, "keeps the sandbox from starting before anything is made"],
+    "A volume of an image is a directory in memory within the policy's limits, or refused; the engine makes none.",
+    [images, "is an empty directory in memory, of a part of what the policy allows"],
+    [images, "leaves no volume of the engine behind"],
     [
       "unit/sandbox/plan/image-settings.test.ts",
-      "is refused with the image's name, also below a directory of the policy",
+      "is refused where it cannot be a directory in memory: %s",
     ],
   ],
   [

@@ -122,10 +122,10 @@ describe("a sandbox cannot be opened", () => {
         const inspect = engine.inspectImage;
         engine.inspectImage = async (ref) => {
           const image = await inspect(ref);
-          return image && { ...image, volumes: ["/data"] };
+          return image && { ...image, volumes: ["/etc/data"] };
         };
       },
-      { code: "policy.not-enforced", message: expect.stringContaining('"/data"') },
+      { code: "policy.not-enforced", message: expect.stringContaining("/etc/data") },
     ],
     [
       "on an engine that does not say what it is",

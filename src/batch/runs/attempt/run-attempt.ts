@@ -7,6 +7,7 @@ import type {
   ContainerChange,
   EgressAttempt,
   EgressEntry,
+  ReadyImage,
   StoppedSandboxFiles,
 } from "../../../sandbox/index.js";
 import { EgressLog } from "../../../sandbox/index.js";
@@ -21,7 +22,6 @@ import { stepFolder, timeForTests } from "../grading/run-tests.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
-import type { ReadyImage } from "../images/task-images.js";
 import { runningPrograms } from "../place/running-programs.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import { type EmptyDirectory, stillEmpty, untouched } from "../place/upload-directory.js";

@@ -1,20 +1,21 @@
 import { isBrigError } from "../../../errors.js";
 import { readCurrentProcess } from "../../../lib/file-lock.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
-import type { Engine } from "../../../sandbox/index.js";
-import { removeUnfinished } from "../../../sandbox/index.js";
-import type { TaskImage } from "../../tasks/task.js";
-import type { ContextLimits } from "./build-context.js";
-import { basesOf, type WantedImage } from "./build-plan.js";
+import type { ContextLimits, Engine, ImageProgress } from "../../../sandbox/index.js";
 import {
+  BuiltImageStore,
+  basesOf,
+  buildsHold,
   ImageActivity,
   ImageBuilds,
-  type ImageProgress,
   ImageReferences,
+  isHeld,
   missingOffline,
-} from "./image-builds.js";
-import { buildsHold, isHeld, TaskImageStore } from "./task-image-store.js";
+  removeUnfinished,
+} from "../../../sandbox/index.js";
+import type { TaskImage } from "../../tasks/task.js";
 import type { TaskImages } from "./task-images.js";
+import type { WantedImage } from "./wanted-images.js";
 
 export interface TaskImagesOptions {
   engine: Engine;
@@ -69,7 +70,7 @@ export function openTaskImages(options: TaskImagesOptions): RunImages {
   const references = new ImageReferences({ engine, aliases, isOffline, activity });
   const tidy = tidying(options);
   const builds = new ImageBuilds({
-    ...{ engine, references, activity, isOffline, brigHome, contextLimits },
+    ...{ engine, references, activity, builtFor: "task", isOffline, brigHome, contextLimits },
     onBuilt: tidy,
   });
 
@@ -130,7 +131,7 @@ const recentUseMs = 60_000;
 /** Keeps the images within the budget. Builds that end during one round are looked at together in the next. */
 function tidying({ engine, budgetBytes, onWarning }: TaskImagesOptions) {
   if (budgetBytes === undefined) return async () => undefined;
-  const store = new TaskImageStore(engine);
+  const store = new BuiltImageStore(engine);
   let round: Promise<unknown> = Promise.resolve();
   let waiting: Promise<void> | null = null;
   return async (signal: AbortSignal): Promise<void> => {

@@ -1,3 +1,4 @@
+import type { ReadyImage } from "../../../sandbox/index.js";
 import type { TaskImage } from "../../tasks/task.js";
 
 /** Gives the images of tasks: builds or pulls each once, however many attempts wait for it. */
@@ -11,12 +12,4 @@ export interface TaskImages {
     image: TaskImage,
     options?: { task?: string | undefined; signal?: AbortSignal | undefined },
   ): Promise<ReadyImage>;
-}
-
-/** An image that no brig removes to make room for others, until this is disposed of. */
-export interface ReadyImage extends Disposable {
-  /** `sha256:…`, the same as long as the content is. */
-  id: string;
-  /** A name to start containers from. */
-  reference: string;
 }

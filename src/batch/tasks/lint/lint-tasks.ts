@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { parseDockerfile } from "../dockerfile.js";
+import { parseDockerfile } from "../../../sandbox/index.js";
 import { listTaskFiles, type TaskTree } from "../files.js";
 import { TaskNotes } from "../notes.js";
 import { examineTasks, type ReadTasksOptions } from "../read-tasks.js";

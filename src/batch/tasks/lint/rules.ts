@@ -1,4 +1,4 @@
-import { readInstructions } from "../dockerfile.js";
+import { readInstructions } from "../../../sandbox/index.js";
 import type { TreeEntry } from "../files.js";
 import { TaskNotes } from "../notes.js";
 import type { TaskNetwork } from "../task.js";

@@ -3,7 +3,7 @@ export const TRACE_ID = "moby.buildkit.trace";
 
 /** Fields of `moby.buildkit.v1.StatusResponse` and of what is in it, by their numbers. */
 const Status = { vertex: 1, log: 3 };
-const Vertex = { digest: 1, name: 3, started: 5, completed: 6 };
+const Vertex = { digest: 1, name: 3, started: 5, completed: 6, error: 7 };
 const Log = { vertex: 1, text: 4 };
 
 /** A longer line is cut here: a command of a task may print for ever without ending a line. */
@@ -58,9 +58,14 @@ export class BuildTrace {
       if (!name.startsWith("[internal]")) lines.push(name.replaceAll("\n", " "));
     }
     const printed = this.#unfinished.get(digest);
-    if (printed === undefined || !fields.has(Vertex.completed)) return lines;
-    this.#unfinished.delete(digest);
-    return [...lines, printed.text];
+    if (printed !== undefined && fields.has(Vertex.completed)) {
+      this.#unfinished.delete(digest);
+      lines.push(printed.text);
+    }
+    // Steps run side by side, and its output may have been so long that nothing else says which one it was.
+    if (fields.has(Vertex.error))
+      lines.push(`this step failed: ${textOf(fields.get(Vertex.name))}`.replaceAll("\n", " "));
+    return lines;
   }
 
   #prints(log: Buffer): string[] {

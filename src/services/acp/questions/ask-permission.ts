@@ -3,8 +3,9 @@ import type { PermissionOption, RequestPermissionRequest, ToolCallUpdate } from 
 import { z } from "zod";
 import type { ApprovalAnswer, ApprovalRequest, Approver } from "../../../agent/index.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
+import { shellQuote } from "../../../lib/shell-quote.js";
 import type { ActionToReview } from "../../../tools/index.js";
-import { commandForPeople, shellQuote, shellScript } from "../../../tools/index.js";
+import { commandForPeople, shellScript } from "../../../tools/index.js";
 import type { ClientLink } from "../client-link.js";
 import { changeLocations, patchContent, textContent } from "../updates/file-diffs.js";
 import { exactText, fenced, titleText } from "../updates/shown-text.js";

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ReadOverview } from "../wire/overview-schemas.js";
 
 /** Everything that the page's address says. The token is never in it. */
-export interface PageState {
+interface PageState {
   /** The id of the sandbox that is shown; empty for all of them. */
   sandbox: string;
   text: string;
@@ -20,7 +20,7 @@ export const orderNames: Record<ReadOverview["order"], string> = {
 
 const firstState: PageState = { sandbox: "", text: "", order: "newest", from: 0 };
 
-export function stateOf(fragment: string): PageState {
+function stateOf(fragment: string): PageState {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   const from = Number(fields.get("from") ?? 0);
   const order = fields.get("order") ?? "";
@@ -33,7 +33,7 @@ export function stateOf(fragment: string): PageState {
 }
 
 /** Without what is as at first. */
-export function fragmentOf(state: PageState): string {
+function fragmentOf(state: PageState): string {
   const fields = new URLSearchParams();
   for (const [name, value] of Object.entries(state))
     if (value !== firstState[name as keyof PageState]) fields.set(name, String(value));

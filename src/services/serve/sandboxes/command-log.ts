@@ -1,4 +1,4 @@
-import { shellQuote } from "../../../tools/index.js";
+import { shellQuote } from "../../../lib/shell-quote.js";
 
 /** One command of a sandbox, for somebody who looks at what runs in it. */
 export interface SeenCommand {

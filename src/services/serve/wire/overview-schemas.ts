@@ -13,7 +13,7 @@ const count = z.coerce
   .default(USUAL_ROWS)
   .describe("The most rows to answer with");
 
-export const overviewOrders = ["newest", "oldest", "idle", "expiring"] as const;
+const overviewOrders = ["newest", "oldest", "idle", "expiring"] as const;
 
 export const readOverviewSchema = z.strictObject({
   from,

@@ -62,7 +62,7 @@ describe("the flags for limits", () => {
 describe("every command that opens a sandbox", () => {
   const opening = [
     ...["run", "resume", "exec", "shell", "wrap", "tool", "bisect", "replay"],
-    ...["exec-server", "mcp-server", "serve", "acp", "up"],
+    ...["exec-server", "mcp-server", "serve", "acp", "up", "review"],
   ];
 
   it("is among those that name the image of a container", async () => {

@@ -41,6 +41,12 @@ describe("the tag of an image", () => {
     expect(new Set(tags).size).toBe(tags.length);
   });
 
+  it("changes with what the image is built on", async () => {
+    const before = await tagOf();
+    definition = { ...definition, parent: "base" };
+    expect(await tagOf()).not.toBe(before);
+  });
+
   it("does not depend on the umask of the checkout or on files that are no part of the build", async () => {
     const before = await tagOf();
     await chmod(join(directory, "Dockerfile"), 0o664);

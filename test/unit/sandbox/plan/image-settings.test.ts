@@ -61,18 +61,61 @@ describe("the environment of an image", () => {
 });
 
 describe("a volume of an image", () => {
-  it("is refused with the image's name, also below a directory of the policy", () => {
-    for (const volumes of [["/data"], ["/tmp", "/tmp/x"], ["/var/run"], ["/tmp/"]])
-      expect(() => applyImageSettings(plan, image({ volumes }))).toThrow(
-        expect.objectContaining({
-          code: "policy.not-enforced",
-          message: expect.stringContaining("brig/base"),
-        }),
-      );
+  it.each([
+    ...[
+      ["/"],
+      ["/tmp/x"],
+      ["/var/run"],
+      ["/var"],
+      ["/usr"],
+      ["/etc/x"],
+      ["/proc/sys"],
+      ["/dev/shm"],
+      ["/.brig/x"],
+    ],
+    ...[
+      ["/w/sub"],
+      ["/data/../etc"],
+      ["data"],
+      ["/a,b"],
+      ["/a:b"],
+      ["/a\nb"],
+      ["/data", "/data/x"],
+      ["/home"],
+    ],
+    Array.from({ length: 17 }, (_, index) => `/v${index}`),
+  ])("is refused where it cannot be a directory in memory: %s", (...volumes) => {
+    const workspace = { path: "/w", kind: "workspace", access: "rw", identity: null } as const;
+    expect(() => applyImageSettings({ ...plan, mounts: [workspace] }, image({ volumes }))).toThrow(
+      expect.objectContaining({
+        code: "policy.not-enforced",
+        message: expect.stringContaining("brig/base"),
+        hint: expect.stringContaining("VOLUME"),
+      }),
+    );
+  });
+
+  it("is refused by a policy without directories in memory", () => {
+    expect(() => applyImageSettings({ ...plan, tmpfs: [] }, image({ volumes: ["/data"] }))).toThrow(
+      expect.objectContaining({ code: "policy.not-enforced" }),
+    );
+  });
+
+  it("is a directory in memory that nothing can be started from, out of what the policy's first one has", () => {
+    const { tmpfs } = applyImageSettings(plan, image({ volumes: ["/data/", "/srv/db"] }));
+    expect(tmpfs.slice(-2)).toMatchObject([
+      { path: "/data", exec: false },
+      { path: "/srv/db", exec: false },
+    ]);
+    const total = (all: typeof tmpfs, of: "sizeBytes" | "maxInodes") =>
+      all.reduce((sum, one) => sum + one[of], 0);
+    expect(total(tmpfs, "sizeBytes")).toBeLessThanOrEqual(total(plan.tmpfs, "sizeBytes"));
+    expect(total(tmpfs, "maxInodes")).toBeLessThanOrEqual(total(plan.tmpfs, "maxInodes"));
+    expect(tmpfs.every(({ sizeBytes }) => sizeBytes >= 65_536)).toBe(true);
   });
 
   it("may stand where the policy has a directory, or where everything can be written", () => {
-    expect(() => applyImageSettings(plan, image({ volumes: ["/tmp", "/run"] }))).not.toThrow();
+    expect(() => applyImageSettings(plan, image({ volumes: ["/tmp/", "/run"] }))).not.toThrow();
     expect(() => applyImageSettings(danger, image({ volumes: ["/data"] }))).not.toThrow();
   });
 });

@@ -4,6 +4,9 @@ import { DEFAULT_IMAGE, missingImage } from "../../../../src/sandbox/plan/missin
 it.each([
   [DEFAULT_IMAGE, "build it with: brig image build"],
   ["brig/base:1.2", "build it with: brig image build"],
+  ["brig/go", "build it with: brig image build go"],
+  ["brig/gopher", "get it with: docker pull brig/gopher"],
+  ["brig-project:1", "it was built from a Dockerfile: name that again with --dockerfile or --devcontainer"],
   ["brig/base-other", "get it with: docker pull brig/base-other"],
   ["brig/basement:1", "get it with: docker pull brig/basement:1"],
   ["other/brig/base", "get it with: docker pull other/brig/base"],

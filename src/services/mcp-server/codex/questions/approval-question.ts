@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { ApprovalAnswer, ApprovalRequest } from "../../../../agent/index.js";
 import { isTooDeep } from "../../../../lib/json/nesting.js";
+import { shellQuote } from "../../../../lib/shell-quote.js";
 import { neutraliseLine } from "../../../../lib/terminal/terminal.js";
 import type { SandboxDenial } from "../../../../sandbox/index.js";
 import type { ActionToReview } from "../../../../tools/index.js";
-import { shellQuote } from "../../../../tools/index.js";
 import { codexChanges } from "../events/codex-changes.js";
 import { parsedCommand } from "../events/parsed-command.js";
 

@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { BuiltImage } from "../../../../../src/batch/runs/images/build-plan.js";
 import { openTaskImages } from "../../../../../src/batch/runs/images/open-task-images.js";
+import type { TaskImage } from "../../../../../src/batch/tasks/task.js";
 import { BrigError } from "../../../../../src/errors.js";
 import type { BuildOptions, Engine, ImageSummary } from "../../../../../src/sandbox/docker/engine-types.js";
 import { homeId } from "../../../../../src/sandbox/images/toolbox-volume.js";
+
+type BuiltImage = Extract<TaskImage, { kind: "build" }>;
 
 let directory: string;
 

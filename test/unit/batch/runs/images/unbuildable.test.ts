@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { refuseUnbuildable, wantedImages } from "../../../../../src/batch/runs/images/build-plan.js";
+import { refuseUnbuildable, wantedImages } from "../../../../../src/batch/runs/images/wanted-images.js";
 import type { Task, TaskImage } from "../../../../../src/batch/tasks/task.js";
 import type { EngineInfo } from "../../../../../src/sandbox/docker/engine-types.js";
 

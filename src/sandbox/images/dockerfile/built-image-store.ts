@@ -4,21 +4,23 @@ import { isBrigError } from "../../../errors.js";
 import { createLock, type FileLock, holderOf, readCurrentProcess } from "../../../lib/file-lock.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import type { HostProcesses } from "../../../lib/owner.js";
-import type { Engine, ImageLayer, ImageSummary } from "../../../sandbox/index.js";
-import { lockDirectory, withLock } from "../../../sandbox/index.js";
+import type { Engine, ImageLayer, ImageSummary } from "../../docker/engine-types.js";
+import { lockDirectory, withLock } from "../lock.js";
+import { type BuiltFor, repositoryOf } from "./built-for.js";
 
-/** An image that brig built for a task. */
-export interface StoredTaskImage {
+/** An image that brig built from a Dockerfile. */
+export interface StoredImage {
   id: string;
   tag: string;
-  /** The task for which it was built first; empty if nobody said. */
+  builtFor: BuiltFor;
+  /** The task for which it was built first, or the project's Dockerfile; empty if nobody said. */
   task: string;
   sizeBytes: number;
   createdAt: Date;
   lastUsedAt: Date;
 }
 
-interface RemovedTaskImage extends StoredTaskImage {
+interface RemovedImage extends StoredImage {
   /** Size without the layers that other images still have. */
   freedBytes: number;
 }
@@ -32,7 +34,7 @@ export interface TidyOptions {
 }
 
 export interface TidyReport {
-  removed: RemovedTaskImage[];
+  removed: RemovedImage[];
   /** Number of images that stay. */
   kept: number;
   /** Size of the images before and after, without what they share with images that brig did not build. */
@@ -40,8 +42,8 @@ export interface TidyReport {
   bytesAfter: number;
 }
 
-/** The images of tasks on an engine, whoever of its users built them. */
-export class TaskImageStore {
+/** The images on an engine that were built from Dockerfiles, whoever of its users built them. */
+export class BuiltImageStore {
   readonly #engine: Engine;
   /** An image's layers never change. */
   readonly #layers = new Map<string, readonly StoredLayer[]>();
@@ -51,9 +53,9 @@ export class TaskImageStore {
   }
 
   /** The least recently used images come first. */
-  async list(): Promise<StoredTaskImage[]> {
-    const images = await this.#engine.listImages([taskImageLabels.hash]);
-    return images.flatMap(asTaskImage).toSorted((a, b) => a.lastUsedAt.getTime() - b.lastUsedAt.getTime());
+  async list(): Promise<StoredImage[]> {
+    const images = await this.#engine.listImages([builtImageLabels.hash]);
+    return images.flatMap(asStoredImage).toSorted((a, b) => a.lastUsedAt.getTime() - b.lastUsedAt.getTime());
   }
 
   /**
@@ -70,7 +72,7 @@ export class TaskImageStore {
     const share = new DiskShare(await this.#foreignLayers());
     for (const { id } of images) share.add(await this.#layersOf(id));
     const bytesBefore = share.bytes;
-    const removed: RemovedTaskImage[] = [];
+    const removed: RemovedImage[] = [];
     for (const image of images) {
       signal?.throwIfAborted();
       if (share.bytes <= budgetBytes) break;
@@ -84,7 +86,7 @@ export class TaskImageStore {
   }
 
   /** False if it stays. While the lock is held nobody can begin to use it. */
-  async #remove({ tag, id }: StoredTaskImage, isDryRun: boolean): Promise<boolean> {
+  async #remove({ tag, id }: StoredImage, isDryRun: boolean): Promise<boolean> {
     const { processes } = await readCurrentProcess();
     return await withLock(tag, async () => {
       if (await isHeld(tag, processes)) return false;
@@ -104,9 +106,9 @@ export class TaskImageStore {
 
   /** The layers of what the images are built on, as long as the engine has that under another name. */
   async #foreignLayers(): Promise<Set<string>> {
-    const images = await this.#engine.listImages([taskImageLabels.hash]);
-    const bases = new Set(images.flatMap(({ labels }) => (labels[taskImageLabels.bases] ?? "").split(" ")));
-    const ours = new Set(images.flatMap(asTaskImage).map(({ id }) => id));
+    const images = await this.#engine.listImages([builtImageLabels.hash]);
+    const bases = new Set(images.flatMap(({ labels }) => (labels[builtImageLabels.bases] ?? "").split(" ")));
+    const ours = new Set(images.flatMap(asStoredImage).map(({ id }) => id));
     const keys = new Set<string>();
     for (const id of bases) {
       if (!/^sha256:[0-9a-f]{64}$/.test(id) || ours.has(id)) continue;
@@ -125,18 +127,23 @@ export class TaskImageStore {
 }
 
 /** An image that was built on one of brig's inherits its label, but does not have the name of its own hash. */
-function asTaskImage({
+function asStoredImage({
   id,
   tags,
   labels,
   sizeBytes,
   createdAt,
   lastTaggedAt,
-}: ImageSummary): StoredTaskImage[] {
-  const tag = `${taskImageRepository}:${labels[taskImageLabels.hash]}`;
-  if (!tags.includes(tag)) return [];
-  const task = labels[taskImageLabels.task] ?? "";
-  return [{ id, tag, task, sizeBytes, createdAt, lastUsedAt: lastTaggedAt ?? createdAt }];
+}: ImageSummary): StoredImage[] {
+  const hash = labels[builtImageLabels.hash];
+  const [builtFor, tag] = namesOf(hash).find(([, name]) => tags.includes(name)) ?? [];
+  if (builtFor === undefined || tag === undefined) return [];
+  const task = labels[builtImageLabels.task] ?? "";
+  return [{ id, tag, builtFor, task, sizeBytes, createdAt, lastUsedAt: lastTaggedAt ?? createdAt }];
+}
+
+function namesOf(hash: string | undefined): [BuiltFor, string][] {
+  return (["task", "project"] as const).map((one) => [one, `${repositoryOf[one]}:${hash}`]);
 }
 
 /** A layer on the disk. Images that were built on the same one share it, and its key. */
@@ -234,14 +241,11 @@ async function holdFile(tag: string): Promise<string> {
   return join(directory, tag.replace(/[^\w.-]/g, "_"));
 }
 
-/** The repository of all images that brig builds for tasks; the tag is the hash of what they are built from. */
-export const taskImageRepository = "brig-task";
-
 /** Images that are built on one of these inherit the labels, so an image of brig also has a tag of the repository. */
-export const taskImageLabels = {
+export const builtImageLabels = {
   /** The hash, as in the tag. */
   hash: "brig.task-image",
-  /** The task for which it was built first. */
+  /** The task for which it was built first, or the project's Dockerfile. */
   task: "brig.task",
   /** The ids of the images it was built from, separated by spaces. */
   bases: "brig.task-bases",

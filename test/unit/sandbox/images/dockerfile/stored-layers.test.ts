@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { DiskShare, storedLayers } from "../../../../../src/batch/runs/images/task-image-store.js";
 import type { ImageLayer } from "../../../../../src/sandbox/docker/engine-types.js";
+import { DiskShare, storedLayers } from "../../../../../src/sandbox/images/dockerfile/built-image-store.js";
 
 const layer = (createdBy: string, bytes: number, createdAt = 1): ImageLayer => ({
   createdAt,

@@ -1,4 +1,4 @@
-import { parseJson } from "../../lib/json/parse-json.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
 import { emptyLines, type Heredoc, type Instruction, readInstructions } from "./dockerfile.js";
 
 /** A Dockerfile that says the same to builders before Docker 23, and the files that it copies or runs. */

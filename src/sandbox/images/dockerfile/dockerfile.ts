@@ -6,6 +6,8 @@ export interface Dockerfile {
   platforms: readonly PlatformUse[];
   /** Arguments about the platform that it declares without a value. Only BuildKit gives them one by itself. */
   platformArguments: readonly string[];
+  /** The number of instructions that take time to build. */
+  steps: number;
 }
 
 /** A `FROM`, a `COPY --from` or a `RUN --mount` of an image. */
@@ -30,6 +32,7 @@ export function parseDockerfile(text: string, buildArgs: Readonly<Record<string,
     ...findBases(instructions, buildArgs),
     buildKitFeatures: instructions.flatMap(buildKitFeaturesOf),
     platformArguments: findPlatformArguments(instructions),
+    steps: instructions.filter(({ name }) => takesTime.test(name)).length,
   };
 }
 
@@ -140,6 +143,8 @@ function imageOf(text: string): string {
 function stageName(text: string): string | null {
   return /\sas\s+(\S+)\s*$/i.exec(text)?.[1]?.toLowerCase() ?? null;
 }
+
+const takesTime = /^(?:FROM|RUN|COPY|ADD|WORKDIR)$/;
 
 const takesFiles = /^(?:COPY|RUN)$/;
 

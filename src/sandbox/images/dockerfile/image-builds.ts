@@ -5,18 +5,20 @@ import { BrigError, isBrigError } from "../../../errors.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { SharedWork } from "../../../lib/time/shared-work.js";
 import { TimeLimit } from "../../../lib/time/time-limit.js";
-import type { Engine, ImageSummary } from "../../../sandbox/index.js";
-import { finishedLabels, unfinishedInstruction, withLock } from "../../../sandbox/index.js";
-import { addBelowStages } from "../../tasks/dockerfile.js";
-import type { ContextLimits } from "./build-context.js";
-import { type BuildPlan, type BuiltImage, type ContextFiles, packContext, planBuild } from "./build-plan.js";
-import { buildsHold, ImageHolds, taskImageLabels } from "./task-image-store.js";
-import type { ReadyImage } from "./task-images.js";
+import type { Engine, ImageSummary } from "../../docker/engine-types.js";
+import { withLock } from "../lock.js";
+import { finishedLabels, unfinishedInstruction } from "../unfinished.js";
+import { type BuildPlan, type ContextFiles, type ImageBuild, packContext, planBuild } from "./build-plan.js";
+import type { BuiltFor } from "./built-for.js";
+import { buildsHold, builtImageLabels, ImageHolds } from "./built-image-store.js";
+import type { ContextLimits } from "./context-files.js";
+import { addBelowStages } from "./dockerfile.js";
 
 interface BuildsOptions {
   engine: Engine;
   references: ImageReferences;
   activity: ImageActivity;
+  builtFor: BuiltFor;
   /** Whether the commands of a build have no network. */
   isOffline: boolean;
   /** Marks images that a failed build leaves behind as belonging to this `$BRIG_HOME`. Undefined for no mark. */
@@ -31,6 +33,14 @@ const plannedAtOnce = 4;
 
 /** Number of lines from the end of a build's log that the error of one that takes too long contains. */
 const shownLogLines = 20;
+
+/** An image that no brig removes to make room for others, until this is disposed of. */
+export interface ReadyImage extends Disposable {
+  /** `sha256:…`, the same as long as the content is. */
+  id: string;
+  /** A name to start containers from. */
+  reference: string;
+}
 
 /** Builds images from Dockerfiles, each content once. */
 export class ImageBuilds {
@@ -53,8 +63,13 @@ export class ImageBuilds {
     return this.#hasFailed;
   }
 
-  async ready(image: BuiltImage, { task, signal }: ProvideOptions): Promise<ReadyImage> {
-    const key = JSON.stringify([image.context, image.dockerfile, Object.entries(image.buildArgs).toSorted()]);
+  async ready(image: ImageBuild, { task, signal }: ProvideOptions): Promise<ReadyImage> {
+    const key = JSON.stringify([
+      image.context,
+      image.dockerfile,
+      image.target,
+      Object.entries(image.buildArgs).toSorted(),
+    ]);
     const known = this.#tags.get(key);
     const found = known === undefined ? null : await this.#existing(known, { task, signal });
     if (found !== null) return found;
@@ -96,13 +111,13 @@ export class ImageBuilds {
     }
   }
 
-  async #plan(image: BuiltImage, { task, signal }: Required<ProvideOptions>): Promise<BuildPlan> {
-    const { engine, references, contextLimits } = this.#options;
+  async #plan(image: ImageBuild, { task, signal }: Required<ProvideOptions>): Promise<BuildPlan> {
+    const { engine, references, contextLimits, builtFor } = this.#options;
     const baseOf = async (base: string) => {
       const found = await references.provide(base, { task, signal });
       return { reference: found.reference, id: found.image.id };
     };
-    const plan = () => planBuild(image, { engine, limits: contextLimits, signal, baseOf });
+    const plan = () => planBuild(image, { engine, builtFor, limits: contextLimits, signal, baseOf });
     return await this.#planning.pass(plan, { width: plannedAtOnce, signal });
   }
 
@@ -128,9 +143,9 @@ export class ImageBuilds {
   }
 
   async #build(plan: BuildPlan, { task, timeoutSec, signal }: OneBuild): Promise<ImageSummary> {
-    const { engine, activity, isOffline, brigHome } = this.#options;
+    const { engine, activity, builtFor, isOffline, brigHome } = this.#options;
     const subject = { image: plan.tag, task };
-    activity.tell({ ...subject, stage: "build" });
+    activity.tell({ ...subject, stage: "build", steps: plan.steps });
     const log: string[] = [];
     using limit = new TimeLimit(timeoutSec * 1000, signal);
     using _building = await this.#holds.take(buildsHold);
@@ -141,7 +156,8 @@ export class ImageBuilds {
         dockerfile: plan.dockerfile,
         buildArgs: { ...plan.buildArgs },
         labels: labelsOf(plan, task),
-        usesBuildKit: plan.buildKitFeatures.length > 0,
+        target: plan.target,
+        usesBuildKit: plan.usesBuildKit,
         hasNetwork: !isOffline,
         signal: limit.signal,
         onProgress: (line) => {
@@ -152,9 +168,9 @@ export class ImageBuilds {
       });
     } catch (error) {
       this.#hasFailed = true;
-      if (limit.isOver && !signal.aborted) throw tooSlow({ task, timeoutSec, log });
+      if (limit.isOver && !signal.aborted) throw tooSlow({ task, builtFor, timeoutSec, log });
       throw isBrigError(error, "image.build-failed")
-        ? explained(error, { plan, task, isOffline, originalLine })
+        ? explained(error, { plan, task, builtFor, isOffline, originalLine })
         : error;
     }
     const built = await engine.inspectImage(plan.tag);
@@ -174,9 +190,9 @@ interface OneBuild {
 
 function labelsOf({ hash, baseIds }: BuildPlan, task: string | null): Record<string, string> {
   return {
-    [taskImageLabels.hash]: hash,
-    [taskImageLabels.task]: task ?? "",
-    [taskImageLabels.bases]: baseIds.join(" "),
+    [builtImageLabels.hash]: hash,
+    [builtImageLabels.task]: task ?? "",
+    [builtImageLabels.bases]: baseIds.join(" "),
     ...finishedLabels("brig.unfinished-task-image"),
   };
 }
@@ -198,10 +214,16 @@ async function marked({ files, dockerfile }: BuildPlan, brigHome: string | undef
   return { files: { ...files, replaced }, originalLine };
 }
 
-const subjectOf = (task: string | null) => (task === null ? "an image" : `the image of the task ${task}`);
+const subjectOf = (task: string | null, builtFor: BuiltFor) =>
+  task === null ? "an image" : `the image of ${builtFor === "task" ? "the task " : ""}${task}`;
 
-function tooSlow({ task, timeoutSec, log }: Pick<OneBuild, "task" | "timeoutSec"> & { log: string[] }) {
-  const words = `building ${subjectOf(task)} took longer than its limit of ${timeoutSec} seconds`;
+function tooSlow({
+  task,
+  builtFor,
+  timeoutSec,
+  log,
+}: Pick<OneBuild, "task" | "timeoutSec"> & { builtFor: BuiltFor; log: string[] }) {
+  const words = `building ${subjectOf(task, builtFor)} took longer than its limit of ${timeoutSec} seconds`;
   return new BrigError([words, ...log].join("\n  "), {
     code: "image.build-failed",
     hint: "the last lines of the build log are above; the limit is the task's build timeout",
@@ -211,15 +233,19 @@ function tooSlow({ task, timeoutSec, log }: Pick<OneBuild, "task" | "timeoutSec"
 interface Explanation extends Pick<MarkedFiles, "originalLine"> {
   plan: BuildPlan;
   task: string | null;
+  builtFor: BuiltFor;
   isOffline: boolean;
 }
 
 /** Names what may be too new in the Dockerfile for the engine. */
-function explained(error: BrigError, { plan, task, isOffline, originalLine }: Explanation): BrigError {
+function explained(
+  error: BrigError,
+  { plan, task, builtFor, isOffline, originalLine }: Explanation,
+): BrigError {
   const recent = plan.buildKitFeatures.filter(({ isRecent }) => isRecent);
   const features = recent.map(({ line, name }) => `${name} in line ${line}`);
   const message = error.message
-    .replace(`the image ${plan.tag}`, subjectOf(task))
+    .replace(`the image ${plan.tag}`, subjectOf(task, builtFor))
     .replace(
       /\b(parse error (?:on )?line )(\d+)/,
       (_, words, line) => `${words}${originalLine(Number(line))}`,
@@ -343,6 +369,8 @@ export interface ImageProgress {
   stage: "queue" | "wait" | "pull" | "build" | "ready" | "failed";
   /** A line of the engine's progress. */
   line?: string;
+  /** The number of steps that a build has at most, as it begins. */
+  steps?: number;
 }
 
 /** Limits how many images are built or pulled at once, and tells about each. */

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ImageHolds, isHeld } from "../../../../../src/batch/runs/images/task-image-store.js";
 import { readCurrentProcess } from "../../../../../src/lib/file-lock.js";
+import { ImageHolds, isHeld } from "../../../../../src/sandbox/images/dockerfile/built-image-store.js";
 import { lockDirectory } from "../../../../../src/sandbox/images/lock.js";
 
 const { owner, processes } = await readCurrentProcess();

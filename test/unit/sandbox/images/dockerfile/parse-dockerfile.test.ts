@@ -4,7 +4,7 @@ import {
   parseDockerfile,
   platformValues,
   replaceBases,
-} from "../../../../../src/batch/tasks/dockerfile.js";
+} from "../../../../../src/sandbox/images/dockerfile/dockerfile.js";
 
 const basesOf = (text: string, buildArgs: Record<string, string> = {}) =>
   parseDockerfile(text, buildArgs).bases.map(({ reference }) => reference);

@@ -1,29 +1,37 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, open, readFile } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { BrigError } from "../../../errors.js";
+import { readFileStart } from "../../../lib/bounded-file.js";
+import { formatBytes } from "../../../lib/bytes.js";
 import { errnoOf } from "../../../lib/errno.js";
-import type { Engine, TarEntry } from "../../../sandbox/index.js";
-import { compareVersions, streamTar } from "../../../sandbox/index.js";
+import { compareVersions } from "../../docker/api-version.js";
+import { streamTar, type TarEntry } from "../../docker/calls/tar.js";
+import type { Engine } from "../../docker/engine-types.js";
+import { type BuiltFor, repositoryOf } from "./built-for.js";
+import { type ContextEntry, type ContextLimits, defaultContextLimits, walkContext } from "./context-files.js";
 import {
   type BuildKitFeature,
   isPlatformOf,
   parseDockerfile,
   platformValues,
   replaceBases,
-} from "../../tasks/dockerfile.js";
-import {
-  forOlderBuilders,
-  type OlderDockerfile,
-  withoutSyntax,
-} from "../../tasks/dockerfile-for-older-builders.js";
-import type { Task, TaskImage } from "../../tasks/task.js";
-import { type ContextEntry, type ContextLimits, defaultContextLimits, walkContext } from "./build-context.js";
-import { taskImageRepository } from "./task-image-store.js";
+} from "./dockerfile.js";
+import { forOlderBuilders, type OlderDockerfile, withoutSyntax } from "./dockerfile-for-older-builders.js";
 
-export type BuiltImage = Extract<TaskImage, { kind: "build" }>;
+/** An image to build from a Dockerfile. */
+export interface ImageBuild {
+  /** Absolute path of the build context. */
+  context: string;
+  /** Relative to the context. */
+  dockerfile: string;
+  buildArgs: Readonly<Record<string, string>>;
+  /** The stage that is the result. Default: the last one. */
+  target?: string | undefined;
+  timeoutSec: number;
+}
 
 /** A build whose result is known by name before it is made. */
 export interface BuildPlan {
@@ -32,17 +40,13 @@ export interface BuildPlan {
   files: ContextFiles;
   dockerfile: string;
   buildArgs: Readonly<Record<string, string>>;
+  target: string | undefined;
+  /** The number of steps that a build has at most. */
+  steps: number;
   baseIds: readonly string[];
   buildKitFeatures: readonly BuildKitFeature[];
-}
-
-/** The features of this image's Dockerfile that the engine lacks. Before Docker 23, and in Podman, these are the recent ones. */
-async function lackingFeatures(
-  features: readonly BuildKitFeature[],
-  engine: BuildingEngine,
-): Promise<BuildKitFeature[]> {
-  const recent = features.filter(({ isRecent }) => isRecent);
-  return recent.length > 0 && (await isOlderBuilder(engine)) ? recent : [];
+  /** The classic builder builds images of tasks that do not need BuildKit, as it always has: others would have other layers. */
+  usesBuildKit: boolean;
 }
 
 /** What the way to build depends on. */
@@ -58,6 +62,7 @@ async function isOlderBuilder({ info }: BuildingEngine): Promise<boolean> {
 
 interface PlanOptions {
   engine: BuildingEngine;
+  builtFor: BuiltFor;
   limits?: ContextLimits | undefined;
   /** Gives the name to build from, and its id. */
   baseOf: (reference: string) => Promise<{ reference: string; id: string }>;
@@ -68,11 +73,11 @@ interface PlanOptions {
 const scheme = 1;
 
 /** Error: `image.build-failed` for a context that cannot be sent, and those of `baseOf`. */
-export async function planBuild(image: BuiltImage, options: PlanOptions): Promise<BuildPlan> {
+export async function planBuild(image: ImageBuild, options: PlanOptions): Promise<BuildPlan> {
   const { context: directory, dockerfile } = image;
   const entries = await walkContext({ directory, dockerfile }, options.limits ?? defaultContextLimits);
-  const text = await readFile(join(directory, dockerfile), "utf8");
-  const { bases, buildKitFeatures, platformArguments } = parseDockerfile(text, image.buildArgs);
+  const text = await readDockerfile(directory, dockerfile);
+  const { bases, buildKitFeatures, platformArguments, steps } = parseDockerfile(text, image.buildArgs);
   const { engine } = options;
   // With this argument a task could have BuildKit fetch and run another builder.
   const { BUILDKIT_SYNTAX: _, ...given } = image.buildArgs;
@@ -82,10 +87,10 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   for (const { reference } of bases)
     if (!found.has(reference)) found.set(reference, await options.baseOf(reference));
   const renamed = replaceBases(text, bases, (reference) => found.get(reference)?.reference ?? reference);
-  const readable =
-    buildKitFeatures.length > 0
-      ? await forBuildKitOf(engine, renamed, entries)
-      : { text: renamed, files: new Map<string, never>() };
+  const usesBuildKit = options.builtFor === "project" || buildKitFeatures.length > 0;
+  const readable = usesBuildKit
+    ? await forBuildKitOf(engine, renamed, entries)
+    : { text: renamed, files: new Map<string, never>() };
   const replaced = new Map<string, Buffer>(
     readable.text === text ? [] : [[dockerfile, Buffer.from(readable.text)]],
   );
@@ -98,16 +103,40 @@ export async function planBuild(image: BuiltImage, options: PlanOptions): Promis
   const files: ContextFiles = { directory, entries, replaced };
   const contentHash = await hashContext(files, options.signal);
   const settings = [scheme, engine.arch, dockerfile, Object.entries(buildArgs).toSorted(), baseIds];
+  if (image.target !== undefined) settings.push(image.target);
   const hash = contentHash.update(JSON.stringify(settings)).digest("hex").slice(0, 32);
   return {
-    tag: `${taskImageRepository}:${hash}`,
+    tag: `${repositoryOf[options.builtFor]}:${hash}`,
     hash,
     files,
     dockerfile,
     buildArgs,
+    target: image.target,
+    steps,
     baseIds,
     buildKitFeatures,
+    usesBuildKit,
   };
+}
+
+/** A longer Dockerfile is none: everything that reads it would take long. */
+const maxDockerfileBytes = 4 * 1024 * 1024;
+
+/** Bytes that are no UTF-8 are kept out of what is read, not out of what is built. */
+async function readDockerfile(directory: string, dockerfile: string): Promise<string> {
+  const path = join(directory, dockerfile);
+  const start = await readFileStart(path, maxDockerfileBytes);
+  if (start.kind === "read" && !start.isLonger) return start.bytes.toString("utf8");
+  const words =
+    start.kind === "read"
+      ? `is longer than ${formatBytes(maxDockerfileBytes)}`
+      : start.kind === "missing"
+        ? "does not exist"
+        : start.reason;
+  throw new BrigError(`the Dockerfile ${path} ${words}`, {
+    code: "image.build-failed",
+    hint: "name another file",
+  });
 }
 
 /** The Dockerfile as the engine's own BuildKit reads it. */
@@ -125,42 +154,19 @@ async function forBuildKitOf(
 }
 
 /** The images outside of its Dockerfile that it is built from. */
-export async function basesOf({ context, dockerfile, buildArgs }: BuiltImage): Promise<string[]> {
+export async function basesOf({ context, dockerfile, buildArgs }: ImageBuild): Promise<string[]> {
   await walkContext({ directory: context, dockerfile }, defaultContextLimits);
-  const text = await readFile(join(context, dockerfile), "utf8");
+  const text = await readDockerfile(context, dockerfile);
   return [...new Set(parseDockerfile(text, buildArgs).bases.map(({ reference }) => reference))];
 }
 
-/** Number of faults named in the message. */
-const shownFaults = 20;
-
-/**
- * Reads the Dockerfiles of all images. Error: `image.build-failed` that names everything in them that the engine cannot
- * build, before anything is built.
- */
-export async function refuseUnbuildable(
-  wanted: readonly WantedImage[],
-  engine: BuildingEngine,
-): Promise<void> {
-  const faults: string[] = [];
-  for (const { task, image } of wanted)
-    if (image.kind === "build")
-      for (const fault of await faultsOf(image, engine)) faults.push(`${task}: ${fault}`);
-  if (faults.length === 0) return;
-  const more = faults.length > shownFaults ? [`and ${faults.length - shownFaults} more`] : [];
-  const lines = [...faults.slice(0, shownFaults), ...more].map((line) => `  ${line}`);
-  throw new BrigError(["the images of these tasks cannot be built:", ...lines].join("\n"), {
-    code: "image.build-failed",
-    hint: "change these lines, build the images elsewhere and name them as docker_image, or leave the tasks out with --exclude",
-  });
-}
-
-async function faultsOf(
-  { context, dockerfile, buildArgs }: BuiltImage,
+/** Everything in the Dockerfile that the engine cannot build. */
+export async function faultsOf(
+  { context, dockerfile, buildArgs }: ImageBuild,
   engine: BuildingEngine,
 ): Promise<string[]> {
   const { arch } = engine;
-  const text = await readFile(join(context, dockerfile), "utf8");
+  const text = await readDockerfile(context, dockerfile);
   const { buildKitFeatures, platforms } = parseDockerfile(text, buildArgs);
   return [
     ...(await lackingFeatures(buildKitFeatures, engine)).map(
@@ -175,23 +181,13 @@ async function faultsOf(
   ];
 }
 
-export interface WantedImage {
-  /** The first task that needs it. */
-  task: string;
-  image: TaskImage;
-}
-
-/** The images of these tasks and of their verifiers, each once. */
-export function wantedImages(tasks: readonly Task[]): WantedImage[] {
-  const wanted = new Map<string, WantedImage>();
-  for (const task of tasks) {
-    const ofVerifiers = task.steps.flatMap(({ verifier }) => verifier.environment?.image ?? []);
-    for (const image of [task.environment.image, ...ofVerifiers]) {
-      const key = JSON.stringify(image);
-      if (!wanted.has(key)) wanted.set(key, { task: task.name, image });
-    }
-  }
-  return [...wanted.values()];
+/** The features of this image's Dockerfile that the engine lacks. Before Docker 23, and in Podman, these are the recent ones. */
+async function lackingFeatures(
+  features: readonly BuildKitFeature[],
+  engine: BuildingEngine,
+): Promise<BuildKitFeature[]> {
+  const recent = features.filter(({ isRecent }) => isRecent);
+  return recent.length > 0 && (await isOlderBuilder(engine)) ? recent : [];
 }
 
 /** The files of a context, and contents that take the place of those on disk, by path. */

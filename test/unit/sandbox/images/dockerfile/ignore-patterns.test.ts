@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseIgnorePatterns } from "../../../../../src/batch/runs/images/build-context.js";
+import { parseIgnorePatterns } from "../../../../../src/sandbox/images/dockerfile/context-files.js";
 
 /** Those of the paths that would be left out. */
 function ignored(text: string, paths: string[]): string[] {

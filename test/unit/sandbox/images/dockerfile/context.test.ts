@@ -19,12 +19,12 @@ import { buffer, text } from "node:stream/consumers";
 import { execa } from "execa";
 import { extract } from "tar-stream";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { hashContext, packContext } from "../../../../../src/sandbox/images/dockerfile/build-plan.js";
 import {
   type ContextLimits,
   defaultContextLimits,
   walkContext,
-} from "../../../../../src/batch/runs/images/build-context.js";
-import { hashContext, packContext } from "../../../../../src/batch/runs/images/build-plan.js";
+} from "../../../../../src/sandbox/images/dockerfile/context-files.js";
 
 let directory: string;
 const at = (path: string) => join(directory, path);
@@ -101,6 +101,13 @@ describe("a build context", () => {
       hashes.push(await hashNow());
     }
     expect(new Set(hashes).size).toBe(hashes.length);
+  });
+
+  it("obeys the ignore file of the Dockerfile instead, if that has one", async () => {
+    await writeFile(at(".dockerignore"), "a\n");
+    await writeFile(at("Dockerfile.dockerignore"), "b\n!Docker*\n");
+    for (const name of ["a", "b"]) await writeFile(at(name), "");
+    expect(await pathsIn()).toEqual(["Dockerfile", "Dockerfile.dockerignore", "a"]);
   });
 
   it("leaves out what .dockerignore says, but not the Dockerfile", async () => {

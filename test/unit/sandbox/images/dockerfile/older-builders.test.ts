@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   forOlderBuilders,
   withoutSyntax,
-} from "../../../../../src/batch/tasks/dockerfile-for-older-builders.js";
+} from "../../../../../src/sandbox/images/dockerfile/dockerfile-for-older-builders.js";
 
 const translated = (...lines: string[]) => {
   const { text, files } = forOlderBuilders(lines.join("\n"), []);

@@ -56,15 +56,21 @@ interface Walk {
   bytes: number;
 }
 
+/** A Dockerfile may have an ignore file of its own, which then is the only one. */
 async function readPatterns({ directory, dockerfile }: ContextSource): Promise<IgnorePatterns> {
-  const path = join(directory, ignoreFile);
-  const facts = await lstat(path).catch(() => null);
-  if (facts === null) return parseIgnorePatterns("", []);
-  const read = facts.isFile()
-    ? await readTextFile(path, maxIgnoreFileBytes)
-    : ({ kind: "unreadable", reason: "is not a regular file" } as const);
-  if (read.kind === "text") return parseIgnorePatterns(read.text, [dockerfile, ignoreFile]);
-  throw unreadable(path, read.kind === "missing" ? "was removed" : read.reason);
+  for (const name of [`${dockerfile}${ignoreFile}`, ignoreFile]) {
+    const path = join(directory, name);
+    const facts = await lstat(path).catch(() => null);
+    if (facts === null) continue;
+    const read = facts.isFile()
+      ? await readTextFile(path, maxIgnoreFileBytes)
+      : ({ kind: "unreadable", reason: "is not a regular file" } as const);
+    // The engine would obey the other one, if it was sent as well.
+    const more = name === ignoreFile ? "" : `\n${ignoreFile}\n`;
+    if (read.kind === "text") return parseIgnorePatterns(read.text + more, [dockerfile, name]);
+    throw unreadable(path, read.kind === "missing" ? "was removed" : read.reason);
+  }
+  return parseIgnorePatterns("", []);
 }
 
 async function walkDirectory(walk: Walk, below: string): Promise<void> {

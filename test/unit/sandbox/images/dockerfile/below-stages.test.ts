@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { addBelowStages } from "../../../../../src/batch/tasks/dockerfile.js";
+import { addBelowStages } from "../../../../../src/sandbox/images/dockerfile/dockerfile.js";
 
 it.each([
   ["one stage", "FROM a\nRUN b", "FROM a\nNEW\nRUN b"],

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { shellQuote } from "../../../../src/tools/command/shell.js";
+import { shellQuote } from "../../../src/lib/shell-quote.js";
 
 describe("shellQuote", () => {
   it.each([
