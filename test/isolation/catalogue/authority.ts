@@ -139,10 +139,7 @@ export const authority: readonly Assertion[] = [
     "A volume of an image is a directory in memory within the policy's limits, or refused; the engine makes none.",
     [images, "is an empty directory in memory, of a part of what the policy allows"],
     [images, "leaves no volume of the engine behind"],
-    [
-      "unit/sandbox/plan/image-settings.test.ts",
-      "is refused where it cannot be a directory in memory: %s",
-    ],
+    ["unit/sandbox/plan/image-settings.test.ts", "is refused where it cannot be a directory in memory: %s"],
   ],
   [
     "M4",
