@@ -1,5 +1,6 @@
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { execa } from "execa";
 import { describe, expect, it } from "vitest";
 import type { RemoteProcess } from "../../src/services/serve/client/client-types.js";
 import { brigHere } from "../support/cli-here.js";
@@ -133,6 +134,27 @@ describe("what brig serve --keep-sandboxes leaves", () => {
     await place.start();
     await expect(place.client.getSandbox(id)).rejects.toMatchObject({ code: "serve.unknown" });
     await expect(place.client.getSandbox(own.id)).rejects.toMatchObject({ code: "serve.unknown" });
+  });
+
+  it("is nothing with secrets, nor what E2B's clients have", async () => {
+    const place = await keptPlace();
+    const first = await place.start([...keeps, "--allow-network"]);
+    const kept = await place.client.createSandbox({ network: "allowlist:example.com" });
+    const secrets = { KEY: { value: "not-to-be-written", hosts: ["example.com"] } };
+    await place.client.createSandbox({ network: "allowlist:example.com", secrets });
+    const created = await fetch(`${place.url}/e2b/sandboxes`, {
+      method: "POST",
+      headers: { "x-api-key": "1".repeat(64), "content-type": "application/json" },
+      body: JSON.stringify({ templateID: "base" }),
+    });
+    expect(created.status).toBe(201);
+    expect((await place.client.listSandboxes()).length).toBe(3);
+    const written = await execa("grep", ["-r", "not-to-be-written", place.home], { reject: false });
+    expect(written.stdout).toBe("");
+    expect((await first.end("SIGTERM")).stderr).toContain("one sandbox runs on for 10 minutes");
+    expect(await containersOf(first)).toHaveLength(1);
+    await place.start([...keeps, "--allow-network"]);
+    expect((await place.client.listSandboxes()).map(({ id }) => id)).toEqual([kept.id]);
   });
 
   it("only its user can read, and one service at a time has it", async () => {

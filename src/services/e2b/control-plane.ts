@@ -164,6 +164,7 @@ export class ControlPlane {
           ...(await snapshots.resolve(client, request)),
           labels: metadata ?? {},
           isNeverIdle: true,
+          endsWithService: true,
           // There is a list in any case, so that rules may come later.
           ...(places.allowsNetwork && { sentHeaders: planned.sentHeaders }),
         },

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { BrigError, invalidUsage } from "../../../errors.js";
@@ -31,7 +32,7 @@ export async function openKeptHome(
   { listen, keeps }: { listen: ListenAddress; keeps: boolean },
 ): Promise<KeptHome | null> {
   const address = addressText(listen);
-  const directory = join(brigHome, "serve", encodeURIComponent(address));
+  const directory = join(brigHome, "serve", directoryName(listen));
   if (!keeps && !existsSync(directory)) return null;
   try {
     for (const path of [brigHome, join(brigHome, "serve"), directory])
@@ -57,4 +58,10 @@ export async function openKeptHome(
 
 function addressText(address: ListenAddress): string {
   return address.kind === "socket" ? `unix:${address.path}` : `${address.host}:${address.port}`;
+}
+
+/** A path may be longer than a name of a file. */
+function directoryName(address: ListenAddress): string {
+  if (address.kind === "port") return `${encodeURIComponent(address.host)}-${address.port}`;
+  return `unix-${createHash("sha256").update(address.path).digest("hex").slice(0, 32)}`;
 }

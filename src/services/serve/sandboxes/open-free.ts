@@ -74,6 +74,8 @@ export interface SandboxRequest extends RemoteSandboxOptions {
   sentHeaders?: readonly SentHeaders[] | undefined;
   /** It ends at the end of its life, whether anybody uses it or not. */
   isNeverIdle?: boolean | undefined;
+  /** The next service does not go on with it: what another protocol knows of it is kept nowhere. */
+  endsWithService?: boolean | undefined;
 }
 
 interface OpenFree {
@@ -128,7 +130,8 @@ export async function openFree(
       : await sendingHeaders(planned, { sent: sentHeaders, caFiles: places.caFiles ?? [] });
   // Secrets, and what requests are sent with, are written nowhere, so that nobody else can go on with such a sandbox.
   const isSecret = sentHeaders !== undefined || request.secrets !== undefined;
-  const kept = !isSecret && places.kept?.keeps === true ? places.kept : null;
+  const endsHere = isSecret || request.endsWithService === true;
+  const kept = !endsHere && places.kept?.keeps === true ? places.kept : null;
   const lasting = kept === null ? undefined : newKeptDirectory(kept.directory);
   const start = { engine, signal, lasting };
   try {
