@@ -58,7 +58,8 @@ export function measuredRoom(engine: Engine, warm: { count: number; need: Need }
       const now = performance.now();
       const shortage = findShortage(machineNeed(need), {
         rules: { ...standardRules, maxAtOnce: Number.POSITIVE_INFINITY },
-        machine: await measure(),
+        // A sandbox needs next to nothing of the disk, and the engine itself says which one is full.
+        machine: { ...(await measure()), freeDiskBytes: null },
         running: [
           ...kept,
           ...taken.map((one) => ({ need: machineNeed(one.need), isYoung: now - one.since < YOUNG_MS })),
