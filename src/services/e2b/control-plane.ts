@@ -299,8 +299,9 @@ export class ControlPlane {
     const { places } = this.#parts;
     const { network, sentHeaders } = planNetwork(asked, places);
     if (!places.allowsNetwork) return;
-    setSentHeaders(served.sandbox, sentHeaders);
+    // First, since its client may not be allowed this one.
     served.setNetwork(network);
+    setSentHeaders(served.sandbox, sentHeaders);
   }
 
   #get({ client, id }: Call): E2bSandbox {

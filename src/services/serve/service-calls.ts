@@ -218,10 +218,15 @@ function openQuotas({ places, attempts, quotaOf = () => ({}) }: ServiceOptions):
   return {
     sandboxes: {
       refuse,
-      asked({ task, image = places.image, imageOfTask, mode = places.mode, network }) {
+      asked({ task, image = places.image, imageOfTask, mode = places.mode, network, setup }) {
         // Tasks and their images are the operator's.
         if (task !== undefined) return {};
-        return { image: imageOfTask === undefined ? image : undefined, mode, network };
+        return {
+          image: imageOfTask === undefined ? image : undefined,
+          mode,
+          network,
+          setupNetwork: setup?.network,
+        };
       },
       async need(request) {
         if (request.task === undefined) return await needs.ofSandbox(request);

@@ -76,6 +76,28 @@ describe("a client with a quota", () => {
     await expect(client.createSandbox({ mode: "danger-full-access" })).rejects.toMatchObject(never);
     await expect(client.createSandbox({ network: "full" })).rejects.toMatchObject(never);
     await expect(client.createSandbox({ network: "allowlist:evil.test" })).rejects.toMatchObject(never);
+    for (const network of ["learn", "learn:a.example.com"] as const)
+      await expect(client.createSandbox({ network })).rejects.toMatchObject(never);
+    const setup = { command: ["true"], network: "allowlist:evil.test" as const };
+    await expect(client.createSandbox({ setup })).rejects.toMatchObject(never);
+    // E2B's clients have the whole internet if they say nothing.
+    const asE2b = async (body: object, path = "") => {
+      const { apiUrl, apiKey } = served.e2b[0] as { apiUrl: string; apiKey: string };
+      const headers = { "x-api-key": apiKey, "content-type": "application/json" };
+      const method = path === "" ? "POST" : "PUT";
+      const response = await fetch(`${apiUrl}/sandboxes${path}`, {
+        ...{ method, headers, body: JSON.stringify(body) },
+      });
+      const text = await response.text();
+      return { status: response.status, answer: text === "" ? {} : JSON.parse(text) };
+    };
+    expect((await asE2b({ templateID: "base" })).status).toBe(403);
+    expect((await asE2b({ templateID: "busybox", allow_internet_access: false })).status).toBe(403);
+    const { answer: own } = await asE2b({ templateID: "base", network: { allowOut: ["a.example.com"] } });
+    const rules = { "a.example.com": [{ transform: { headers: { "X-Given": "y" } } }] };
+    const wider = await asE2b({ allowOut: ["evil.test"], rules }, `/${own.sandboxID}/network`);
+    expect(wider.status).toBe(403);
+    expect((await client.getSandbox(own.sandboxID)).record.network).toBe("allowlist:a.example.com");
     await expect(
       client.createEpisode({ instruction: "do", check: "true", agent: "nop", image: "busybox" }),
     ).rejects.toMatchObject(never);

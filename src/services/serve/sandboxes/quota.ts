@@ -47,11 +47,13 @@ export interface AskedFor {
   image?: string | undefined;
   mode?: SandboxMode | undefined;
   network?: string | undefined;
+  /** While the set-up runs. */
+  setupNetwork?: string | undefined;
 }
 
 /** Error: a refusal with 403. */
 export function refuseForbidden(
-  { image, mode, network }: AskedFor,
+  { image, mode, network, setupNetwork }: AskedFor,
   { images, modes, networks }: ClientQuota,
 ): void {
   if (image !== undefined && images?.some((pattern) => matchesWildcards(image, pattern)) === false)
@@ -61,11 +63,12 @@ export function refuseForbidden(
     );
   if (mode !== undefined && modes?.includes(mode) === false)
     throw forbidden(`this client may not use the mode ${mode}`, `use one of ${modes.join(", ")}`);
-  if (network !== undefined && networks !== undefined && !isAllowedNetwork(network, networks))
-    throw forbidden(
-      `this client may not use the network ${JSON.stringify(network)}`,
-      `ask for no more than one of ${networks.join(", ")}`,
-    );
+  for (const asked of [network, setupNetwork])
+    if (asked !== undefined && networks !== undefined && !isAllowedNetwork(asked, networks))
+      throw forbidden(
+        `this client may not use the network ${JSON.stringify(asked)}`,
+        `ask for no more than one of ${networks.join(", ")}`,
+      );
 }
 
 /** What makes no network is refused where it is used. */
