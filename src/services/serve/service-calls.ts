@@ -155,6 +155,7 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       text: metrics.text({ ...sandboxes.counts, waiting: capacity.waitingCount, auditLost: auditLost() }),
     }),
     createSandbox: async ({ client, headers, body, signal }) => {
+      refuseOwnOptions(body);
       const create = async (until: AbortSignal, key?: KnownKey) =>
         await sandboxes.create(client, await snapshots.resolve(client, body), { signal: until, key });
       const key = headers["idempotency-key"];
@@ -288,16 +289,27 @@ async function openPlace(
   request: SandboxRequest,
   { places, attempts, signal }: OpenOptions,
 ): Promise<OpenedPlace> {
-  const { task, image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot } = request;
-  const { secrets, setup } = request;
-  if (task === undefined && imageOfTask === undefined)
-    return await openFree(request, { places, directory: attempts.directory, signal });
-  if (task === undefined) return await openWithTaskImage(request, { places, attempts, signal });
+  const { task, imageOfTask } = request;
+  if (task !== undefined) return await openTask(task, { place: attempts, signal });
+  if (imageOfTask !== undefined) return await openWithTaskImage(request, { places, attempts, signal });
+  return await openFree(request, { places, directory: attempts.directory, signal });
+}
+
+/** Error: `usage.invalid` for the sandbox of a task that is to be another one. */
+function refuseOwnOptions({
+  task,
+  image,
+  imageOfTask,
+  mode,
+  network,
+  ...others
+}: RemoteSandboxOptions): void {
+  const { user, limits, workspaceKind, snapshot, secrets, setup } = others;
   const own = Object.entries({
     ...{ image, imageOfTask, mode, network, user, limits, workspaceKind, snapshot, secrets, setup },
   }).find(([, value]) => value !== undefined);
-  if (own === undefined) return await openTask(task, { place: attempts, signal });
-  throw invalidUsage(`the sandbox of a task has its own ${own[0]}`, `leave ${own[0]} out`);
+  if (task !== undefined && own !== undefined)
+    throw invalidUsage(`the sandbox of a task has its own ${own[0]}`, `leave ${own[0]} out`);
 }
 
 /** Errors: `serve.unknown`; `image.build-failed`; those of `openFree`. */
