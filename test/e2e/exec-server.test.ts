@@ -126,7 +126,7 @@ describe("brig setup codex", () => {
     const { exitCode, stderr } = await brig(["setup"]);
     expect([exitCode, stderr]).toEqual([
       2,
-      "brig: brig setup needs a subcommand: codex\nhint: see: brig setup --help\n",
+      "brig: brig setup needs a subcommand: claude or codex\nhint: see: brig setup --help\n",
     ]);
   });
   const file = () => join(home, "environments.toml");
