@@ -24,6 +24,8 @@ const CHECKED_JUST_NOW_MS = 50;
 /** The files of the workspace are looked at in turns, which may take a fiftieth of the time together. */
 const SEARCH_EVERY_MS = 1000;
 const SEARCH_PAUSES = 50;
+/** Files of commands that are remembered. */
+const MAX_REMEMBERED = 10_000;
 
 /**
  * Ends the sandbox when a program on the host begins to listen on a socket inside the workspace, since commands could
@@ -49,6 +51,8 @@ class ListenerWatch {
   #checkedAt = Number.NEGATIVE_INFINITY;
   #searchAt = performance.now() + SEARCH_EVERY_MS;
   #searching: Promise<void> | undefined;
+  /** Files of sockets that commands have listened on: such a file stays when its command has ended. */
+  readonly #ofCommands = new Set<string>();
 
   constructor(link: RunnerLink, listeners: KnownListeners) {
     this.#link = link;
@@ -91,10 +95,15 @@ class ListenerWatch {
    * which the file was made. A command that listened at that time is told by its own name for it, in its own network.
    */
   #lostSocket(late: readonly SpecialFile[], sockets: PlacedSockets): BytePath | undefined {
-    const suspects = late.filter(({ path, kind }) => kind === "socket" && sockets.mayBeOf(bornMs(path)));
+    const suspects = late
+      .filter(({ path, kind }) => kind === "socket" && sockets.mayBeOf(bornMs(path)))
+      .map(({ path }) => ({ path, file: `${identityKey(path)} of ${bornMs(path)}` }))
+      .filter(({ file }) => !this.#ofCommands.has(file));
     if (suspects.length === 0) return undefined;
     const elsewhere = readSocketsOfOtherNetworks(this.#listeners.procDirectory);
     const names = new Set(elsewhere.map(({ name }) => basename(name)));
+    for (const { path, file } of suspects)
+      if (names.has(basename(path)) && this.#ofCommands.size < MAX_REMEMBERED) this.#ofCommands.add(file);
     return suspects.find(({ path }) => !names.has(basename(path)))?.path;
   }
 

@@ -166,6 +166,9 @@ print(os.read(reader, 99).decode())
         exitCode: 0,
         stdout: "own fifo\n",
       });
+      // The file is still there, and nobody listens any more.
+      await new Promise((resolve) => setTimeout(resolve, 2500));
+      expect((await sandbox.exec(["test", "-S", "own.sock"], { cwd: directory })).exitCode).toBe(0);
     } finally {
       clearInterval(moving);
       for (const server of servers) server.close();
