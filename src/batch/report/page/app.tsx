@@ -1,12 +1,14 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ThemeSwitch } from "../../../lib/page/theme-switch.js";
+import { useFocusOnChange } from "../../../lib/page/use-focus-on-change.js";
+import { usePageState } from "../../../lib/page/use-page-state.js";
 import { AttemptView } from "./attempt/attempt-view.js";
 import { ChartsView } from "./charts/charts-view.js";
 import { CompareView } from "./compare/compare-view.js";
 import type { ViewName } from "./page-state.js";
+import { fragmentOf, type Navigation, stateOf } from "./page-state.js";
 import type { RunSource, ShownRun, SourceState } from "./sources/run-source.js";
 import { AttemptsView } from "./table/attempts-view.js";
-import { type Navigation, usePageState } from "./use-page-state.js";
 
 const titles: Record<ViewName, string> = {
   attempts: "Attempts",
@@ -17,7 +19,7 @@ const titles: Record<ViewName, string> = {
 
 export function App({ source }: { source: RunSource }) {
   const [loaded, setLoaded] = useState<SourceState>({ kind: "loading" });
-  const navigation = usePageState();
+  const navigation = usePageState({ stateOf, fragmentOf });
   useEffect(() => source.watch(setLoaded), [source]);
   const { view } = navigation.state;
   const name = loaded.kind === "ready" ? loaded.runs.map(({ header }) => header.name).join(" and ") : "";
@@ -107,17 +109,6 @@ function Content({ source, loaded, navigation }: ContentProps) {
       )}
     </>
   );
-}
-
-/** Moves the focus to the heading when another view is opened, so that a screen reader begins there. */
-function useFocusOnChange(place: string) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  const earlier = useRef(place);
-  useEffect(() => {
-    if (earlier.current !== place) heading.current?.focus();
-    earlier.current = place;
-  }, [place]);
-  return heading;
 }
 
 function RunChoice({ runs, navigation }: { runs: readonly ShownRun[]; navigation: Navigation }) {

@@ -1,3 +1,5 @@
+import type { Navigation as PageNavigation } from "../../../lib/page/navigation.js";
+
 const viewNames = ["attempts", "charts", "compare", "attempt"] as const;
 export type ViewName = (typeof viewNames)[number];
 
@@ -100,3 +102,5 @@ export function stateOf(fragment: string): PageState {
 function oneOf<T extends string>(known: readonly T[], value: string, otherwise: T): T {
   return known.find((one) => one === value) ?? otherwise;
 }
+
+export type Navigation = PageNavigation<PageState>;

@@ -169,7 +169,7 @@ interface WatchPlace extends FilesPlace {
 
 type WatchRequest = z.output<typeof watchSchema>;
 
-/** What the events of a watcher may take until they are asked for. */
+/** How many bytes a watcher may keep of events that its client has not fetched yet. */
 const MAX_KEPT_BYTES = 512 * 1024;
 /** What an event takes besides its path, which is in it up to three times. */
 const EVENT_BYTES = 512;

@@ -150,7 +150,7 @@ class Answering {
   readonly #sites: KnownSites;
   readonly #connections: Connections;
   readonly #callers: Callers;
-  /** How long a client may send nothing of a body that is taken as it comes. */
+  /** How many milliseconds a client may pause while it sends a body that is passed on in pieces. */
   readonly #silentMs: number;
 
   constructor(service: HttpService, limits: WebServerLimits & { unreadMs: number }) {

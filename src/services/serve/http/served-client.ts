@@ -23,7 +23,7 @@ export interface ClientQuota {
   /** Minutes of a day (UTC) for which its sandboxes are there, all together. */
   minutesPerDay?: number | undefined;
   requestsPerMinute?: number | undefined;
-  /** Images that it may name, in which `*` stands for any characters. */
+  /** The images that the client may ask for: patterns in which `*` stands for any characters. */
   images?: readonly string[] | undefined;
   modes?: readonly SandboxMode[] | undefined;
   /** Settings of a network; it may have these, and those that allow less. */
@@ -62,7 +62,7 @@ export function refuseChanges(client: ServedClient, { method, answer }: Route): 
   if (method !== "GET" || answer.status === 101) requireChanges(client);
 }
 
-/** The same for what is no route. */
+/** Error: a refusal with 403 for a client that may only look. For requests that the table of routes does not have, as to ports. */
 export function requireChanges({ rights }: ServedClient): void {
   if (rights.mayChange) return;
   throw new Refusal("this token may only look, and changes nothing", {

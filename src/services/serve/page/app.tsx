@@ -1,6 +1,8 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ThemeSwitch } from "../../../lib/page/theme-switch.js";
-import { useNavigation } from "./page-state.js";
+import { useFocusOnChange } from "../../../lib/page/use-focus-on-change.js";
+import { usePageState } from "../../../lib/page/use-page-state.js";
+import { fragmentOf, stateOf } from "./page-state.js";
 import { SandboxView } from "./sandbox-view.js";
 import { SandboxesView } from "./sandboxes-view.js";
 import { ServiceCalls, storedToken } from "./service.js";
@@ -58,7 +60,7 @@ export function App() {
 }
 
 function Content({ service, onRefused }: { service: ServiceCalls; onRefused: () => void }) {
-  const navigation = useNavigation();
+  const navigation = usePageState({ stateOf, fragmentOf });
   const [done, setDone] = useState("");
   const { sandbox } = navigation.state;
   const heading = useFocusOnChange(sandbox);
@@ -78,15 +80,4 @@ function Content({ service, onRefused }: { service: ServiceCalls; onRefused: () 
       )}
     </>
   );
-}
-
-/** Moves the focus to the heading when something else is shown, so that a screen reader begins there. */
-function useFocusOnChange(place: string) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  const earlier = useRef(place);
-  useEffect(() => {
-    if (earlier.current !== place) heading.current?.focus();
-    earlier.current = place;
-  }, [place]);
-  return heading;
 }

@@ -265,7 +265,7 @@ export class ServedSandbox {
     clearTimeout(this.#lifeTimer);
     clearTimeout(this.#idleTimer);
     const { kept } = this.#options.opened;
-    // First, so that no other service goes on with what is being removed.
+    // The record goes first: the next service would otherwise go on with a sandbox that is half removed.
     if (kept !== undefined) forgetKept(kept.directory);
     this.#removing ??= this.#options.opened.close();
     try {

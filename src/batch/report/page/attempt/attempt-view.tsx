@@ -1,9 +1,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AttemptDetail, AttemptRow } from "../../view/view-model.js";
-import type { TabName } from "../page-state.js";
+import type { Navigation, TabName } from "../page-state.js";
 import type { DetailAnswer, RunSource, ShownRun } from "../sources/run-source.js";
 import { chooseRows } from "../table/choose-rows.js";
-import type { Navigation } from "../use-page-state.js";
 import { causeText, passText, rewardText, statusClass } from "../wording.js";
 import { DiffView } from "./diff-view.js";
 import { Overview } from "./overview.js";

@@ -1,8 +1,8 @@
 import { useMemo } from "preact/hooks";
 import type { AttemptRow } from "../../view/view-model.js";
+import type { Navigation } from "../page-state.js";
 import { noFilter } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
-import type { Navigation } from "../use-page-state.js";
 import { causeText, costText, countText, durationText } from "../wording.js";
 import { type Bar, BarChart, NameChart } from "./bar-chart.js";
 import { bins, median, rewardBins } from "./bins.js";

@@ -1,9 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import { type Change, compareTasks, type TaskComparison, type TaskScore } from "../../compare-tasks.js";
 import { mcnemar, meanDifference } from "../../statistics.js";
+import type { Navigation } from "../page-state.js";
 import { noFilter } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
-import type { Navigation } from "../use-page-state.js";
 import { chanceText, countText, rewardText, shownEstimate } from "../wording.js";
 
 const changes: Record<Change, string> = {

@@ -1,8 +1,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { AttemptRow } from "../../view/view-model.js";
-import type { SortKey } from "../page-state.js";
+import type { Navigation, SortKey } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
-import type { Navigation } from "../use-page-state.js";
 import {
   causeText,
   costText,

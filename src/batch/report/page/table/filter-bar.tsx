@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
+import type { Navigation } from "../page-state.js";
 import { noFilter, type RewardRange, type RowFilter, rewardRanges } from "../page-state.js";
 import type { ShownRun } from "../sources/run-source.js";
-import type { Navigation } from "../use-page-state.js";
 import { causeText } from "../wording.js";
 import { tagsOf } from "./choose-rows.js";
 

@@ -1,22 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
-import { fragmentOf, type PageState, stateOf } from "./page-state.js";
-
-export interface Navigation {
-  state: PageState;
-  /** `replace`: without a new entry in the history, as while somebody types. */
-  go(change: Partial<PageState>, options?: { replace?: boolean }): void;
-  /** The address of a link. */
-  link(change: Partial<PageState>): string;
-}
+import type { Navigation, PageAddress } from "./navigation.js";
 
 /** The page's state is in its address, so that it can be linked and the browser's own back works. */
-export function usePageState(): Navigation {
+export function usePageState<State>({ stateOf, fragmentOf }: PageAddress<State>): Navigation<State> {
   const [state, setState] = useState(() => stateOf(location.hash));
   useEffect(() => {
     const read = () => setState(stateOf(location.hash));
     window.addEventListener("hashchange", read);
     return () => window.removeEventListener("hashchange", read);
-  }, []);
+  }, [stateOf]);
   return {
     state,
     go(change, { replace = false } = {}) {
