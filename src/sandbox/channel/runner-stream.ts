@@ -41,13 +41,13 @@ export class RunnerStream {
     exec.stream.on("end", () => this.#end(this.#closeReason()));
   }
 
-  /** Sends all frames of one event loop turn in one system call: each wakes the engine and its shim. */
+  /** Sends all frames of one turn of the event loop in one system call: each wakes the engine and its shim. */
   write(frame: Buffer): void {
     if (this.#ended) return;
     if (!this.#isCorked) {
       this.#isCorked = true;
       this.#exec.stream.cork();
-      process.nextTick(() => this.flush());
+      setImmediate(() => this.flush());
     }
     this.#exec.stream.write(frame);
     this.#garbage.add(frame.length);
@@ -61,6 +61,7 @@ export class RunnerStream {
   }
 
   destroy(reason?: Error): void {
+    this.flush();
     this.#end(reason ?? new Error("closed by the host"));
   }
 

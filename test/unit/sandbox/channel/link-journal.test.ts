@@ -88,9 +88,9 @@ describe("a journal", () => {
     runner.exit(1, 5);
     expect(await text(command.stdout)).toBe("abc");
     expect(await command.exit).toMatchObject({ exitCode: 5 });
-    const input = runner.frames.filter(({ type }) => type === FrameType.input);
+    const input = () => runner.frames.filter(({ type }) => type === FrameType.input);
     await expect
-      .poll(() => Buffer.concat(input.map(({ payload }) => payload)).toString())
+      .poll(() => Buffer.concat(input().map(({ payload }) => payload)).toString())
       .toBe("one two three");
     expect(runner.frames.filter(({ type }) => type === FrameType.spawn)).toHaveLength(1);
     link.close(over);

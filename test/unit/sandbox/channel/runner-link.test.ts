@@ -619,7 +619,7 @@ describe("a stream that breaks", () => {
     runner.cut();
     await sleep(100);
     isAway = false;
-    await until(() => runner.connections === 2);
+    await until(() => runner.hellos.length === 2);
     runner.exit(1);
     expect(await outcome).toMatchObject({ kind: "result" });
   });
@@ -631,7 +631,7 @@ describe("a stream that breaks", () => {
     await sleep(400);
     expect(runner.connections).toBe(1);
     found = "runs";
-    await until(() => runner.connections === 2);
+    await until(() => runner.hellos.length === 2);
     runner.exit(1);
     expect(await outcome).toMatchObject({ kind: "result" });
   });
@@ -721,9 +721,9 @@ describe("a stream on which nothing comes", () => {
     };
     runner.isSilent = true;
     await vi.advanceTimersByTimeAsync(6000);
-    await until(() => runner.connections === 4);
+    await until(() => runner.hellos.length === 4);
     runner.answer = () => welcome({ received: 1 });
-    await until(() => runner.connections === 5);
+    await until(() => runner.hellos.length === 5);
     runner.exit(1, 4);
     expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 4 } });
   });
