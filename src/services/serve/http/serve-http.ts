@@ -284,17 +284,17 @@ class Answering {
     const client = route.isOpen === true ? nobody : (door?.client ?? this.#callers.callerOf(incoming));
     audit?.note(incoming, { client: client.name || undefined, call: name, sandbox: context.req.param("id") });
     refuseChanges(client, route);
-    const gone = new AbortController();
-    const either = new AnySignal([gone.signal, signal]);
+    const either = new AnySignal([signal]);
     const memory = this.#service.memory.share(client.name);
     const answered = this.#answer({ name, client }, context, { signal: either.signal, memory });
-    const ended = Promise.allSettled([isClosed(context.env, gone), answered.then(({ ended }) => ended)]).then(
-      () => {
-        either[Symbol.dispose]();
-        memory[Symbol.dispose]();
-        this.#running.delete(ended);
-      },
-    );
+    const ended = Promise.allSettled([
+      isClosed(context.env, either),
+      answered.then(({ ended }) => ended),
+    ]).then(() => {
+      either[Symbol.dispose]();
+      memory[Symbol.dispose]();
+      this.#running.delete(ended);
+    });
     if (!isCut(route)) this.#running.add(ended);
     return (await answered).response;
   }
@@ -425,9 +425,9 @@ function routesByPath(): Map<string, Map<string, RouteName>> {
   return paths;
 }
 
-/** Resolves when the answer is sent, or the client has gone, for which `gone` is aborted. */
-async function isClosed({ outgoing }: HttpBindings, gone: AbortController): Promise<void> {
-  if (!(await closeOf(outgoing))) gone.abort(new DOMException("the client has disconnected", "AbortError"));
+/** Resolves when the answer is sent, or the client has gone, for which the call is aborted. */
+async function isClosed({ outgoing }: HttpBindings, call: AnySignal): Promise<void> {
+  if (!(await closeOf(outgoing))) call.abort(new DOMException("the client has disconnected", "AbortError"));
 }
 
 /** Error: a refusal with 400, also for a parameter that is given twice. */

@@ -67,6 +67,28 @@ describe("any of several signals", () => {
     expect([listeners(one.signal), listeners(two.signal)]).toEqual([0, 0]);
   });
 
+  it("is followed by others, until each of them is disposed of", () => {
+    const stop = new AbortController();
+    const first = new AnySignal([stop.signal]);
+    const [second, third, late] = [1, 2, 3].map(() => new AnySignal([first.signal, undefined]));
+    late?.[Symbol.dispose]();
+    expect(listeners(stop.signal)).toBe(1);
+    stop.abort("over");
+    expect([first, second, third].map((one) => one?.signal.reason)).toEqual(["over", "over", "over"]);
+    expect(late?.signal.aborted).toBe(false);
+    expect(new AnySignal([second?.signal]).signal.reason).toBe("over");
+  });
+
+  it("can be aborted by itself, which leaves its sources alone", () => {
+    const stop = new AbortController();
+    const [one, other] = [new AnySignal([stop.signal]), new AnySignal([stop.signal])];
+    one.abort("left");
+    expect([one.signal.reason, other.signal.aborted, stop.signal.aborted]).toEqual(["left", false, false]);
+    one[Symbol.dispose]();
+    stop.abort("stopped");
+    expect([one.signal.reason, other.signal.reason]).toEqual(["left", "stopped"]);
+  });
+
   it("may follow one signal any number of times without a warning", async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
