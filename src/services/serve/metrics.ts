@@ -59,11 +59,13 @@ export class Metrics {
     added,
     open,
     waiting,
+    warm,
     auditLost,
   }: {
     added: number;
     open: number;
     waiting: number;
+    warm: number;
     auditLost: number;
   }): string {
     const failures = [...this.#failures].toSorted(([one], [other]) => (one < other ? -1 : 1));
@@ -82,6 +84,9 @@ export class Metrics {
       "# HELP brig_waiting Requests that wait for a place.",
       "# TYPE brig_waiting gauge",
       `brig_waiting ${waiting}`,
+      "# HELP brig_warm_sandboxes Sandboxes that are ready to be handed over at once.",
+      "# TYPE brig_warm_sandboxes gauge",
+      `brig_warm_sandboxes ${warm}`,
       "# HELP brig_audit_lost_total Lines that could not be written to the audit log.",
       "# TYPE brig_audit_lost_total counter",
       `brig_audit_lost_total ${auditLost}`,

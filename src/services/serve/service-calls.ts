@@ -152,7 +152,10 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     metrics: async () => ({
       kind: "text",
       type: METRICS_TYPE,
-      text: metrics.text({ ...sandboxes.counts, waiting: capacity.waitingCount, auditLost: auditLost() }),
+      text: metrics.text({
+        ...{ ...sandboxes.counts, waiting: capacity.waitingCount, auditLost: auditLost() },
+        warm: places.pool?.readyCount ?? 0,
+      }),
     }),
     createSandbox: async ({ client, headers, body, signal }) => {
       refuseOwnOptions(body);
