@@ -17,7 +17,13 @@ import type { UpstreamProxy } from "./egress/read-upstream.js";
 import { prepareToolbox, requireToolbox } from "./images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "./images/toolbox-volume.js";
 import { sessionLabels } from "./labels.js";
-import { coverListeners, type KnownListeners } from "./listeners/cover-listeners.js";
+import {
+  type FoundListeners,
+  findListeners,
+  type KnownListeners,
+  NotCovered,
+  withCovered,
+} from "./listeners/cover-listeners.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
@@ -145,14 +151,16 @@ async function startOn(
   await beforeAbort(reclaiming, options.signal);
   const owner = await ownerOf(process.pid, processes);
   const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
-  const [[image, toolbox], { plan: planned, listeners }] = await beforeAbort(preparing, options.signal);
+  const [[image, toolbox], { plan: planned, searching }] = await beforeAbort(preparing, options.signal);
   tellNotices(planned, { told: settings.toldNotices, warn: warner(options) });
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
   const recordFor = { brigHome, owner, about: aboutSandbox(settings, plan) };
-  const start = { engine, listeners, settings, options, upstream, toolbox, imageId: image.id, recordFor };
+  const start = { engine, searching, settings, options, upstream, toolbox, imageId: image.id, recordFor };
   return await withTree(plan, start, (tree) =>
-    onRightKernel(plan.kernel, (kernel) => startProved({ ...plan, kernel }, { ...start, tree })),
+    onRightKernel(plan.kernel, (kernel) =>
+      withCovered(searching, (covered) => startProved({ ...plan, kernel, covered }, { ...start, tree })),
+    ),
   );
 }
 
@@ -187,14 +195,14 @@ interface ProvedStart extends Start {
   upstream: UpstreamProxy | null;
   toolbox: Toolbox;
   imageId: string;
-  listeners: KnownListeners | null;
+  searching: Promise<FoundListeners>;
   recordFor: { brigHome: string; owner: Owner; about: SandboxAbout };
   tree: OverlayTree | null;
 }
 
 async function startProved(
   planned: SandboxPlan,
-  { engine, settings, options, upstream, toolbox, imageId, listeners, recordFor, tree }: ProvedStart,
+  { engine, settings, options, upstream, toolbox, imageId, searching, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const { inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
@@ -209,7 +217,7 @@ async function startProved(
     // The modules that are needed from here on are loaded while the engine starts the container.
     options.onProgress?.("starting the container");
     const loadRest = () => import("./connect-and-prove.js");
-    const note = async (start: Pick<ProvedStart, "listeners" | "tree">) => {
+    const note = async (start: Pick<Recorded, "listeners" | "tree">) => {
       if (journal === null) return;
       await recordLasting(container, { options, ...start }).catch((error) => journal.giveUp(error));
     };
@@ -218,6 +226,8 @@ async function startProved(
       // Noted before anybody can go on with it, so that it can be ended if this process is killed meanwhile.
       whileStarting: async () => await Promise.all([loadRest(), note({ listeners: null, tree: null })]),
     });
+    const { covered, listeners } = await beforeAbort(searching, options.signal);
+    if (covered.length > plan.covered.length) throw new NotCovered();
     const connect = async (): Promise<OpenedSandbox> => {
       const { connectAndProve } = await loadRest();
       options.onProgress?.("checking the policy inside");
@@ -312,9 +322,14 @@ async function openJournal(
   return newJournal(lasting, { warn });
 }
 
+interface Recorded extends Pick<ProvedStart, "options" | "tree"> {
+  /** Null before they are known. */
+  listeners: KnownListeners | null;
+}
+
 async function recordLasting(
   { id: containerId, plan, imageId, engine, token, placeholders }: SandboxContainer,
-  { options: { lasting }, listeners, tree }: Pick<ProvedStart, "options" | "listeners" | "tree">,
+  { options: { lasting }, listeners, tree }: Recorded,
 ): Promise<void> {
   if (lasting === undefined) return;
   const { writeResumeRecord } = await import("./lasting/lasting-record.js");
@@ -346,7 +361,7 @@ function writesRepository(
 async function makePlan(
   settings: SandboxSettings,
   { engine, owner }: { engine: Engine; owner: Owner },
-): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
+): Promise<{ plan: SandboxPlan; searching: Promise<FoundListeners> }> {
   const sessionId = randomUUID();
   const host = hostDirectories(settings.environment);
   const branching = writesRepository(settings) && settings.branch.prepare(settings.workspace, sessionId);
@@ -366,7 +381,10 @@ async function makePlan(
     endpoint: engine.endpoint,
     host,
   });
-  return await coverListeners(plan, host);
+  const searching = findListeners(plan, host);
+  // A failure is reported where the result is needed.
+  searching.catch(() => undefined);
+  return { plan, searching };
 }
 
 /** More at once would only make the first start as slow as the last: the engine is at its limit. */

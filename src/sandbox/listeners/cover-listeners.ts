@@ -37,21 +37,28 @@ export interface KnownListeners {
 /** Each one is a mount, of which the kernel allows 100 000 and people expect none. */
 const MAX_COVERED = 128;
 
+/** What has to be covered in a sandbox, and how later listeners are told from it. */
+export interface FoundListeners {
+  covered: readonly CoveredFile[];
+  /** Null where no file of the host is seen. */
+  listeners: KnownListeners | null;
+}
+
 /**
- * Plans to cover each socket of the host that the sandbox would see and that a program has, and each FIFO, since
- * nobody can say without disturbing it whether somebody reads it. A socket that was left behind can never be
- * listened on again, so it stays as it is. Null, with nothing to cover, where no file of the host is seen.
+ * Finds each socket of the host that the sandbox would see and that a program has, and each FIFO, since nobody can say without
+ * disturbing it whether somebody reads it. They are covered. A socket that was left behind can never be listened on again, so
+ * it stays as it is.
  *
  * Errors: `workspace.invalid` for too many, or one that cannot be covered.
  */
-export async function coverListeners(
+export async function findListeners(
   plan: SandboxPlan,
   { procDirectory }: { procDirectory?: string | undefined },
-): Promise<{ plan: SandboxPlan; listeners: KnownListeners | null }> {
+): Promise<FoundListeners> {
   const view = new HostView(plan);
   const bound = readBoundSockets(procDirectory);
   // If there is no table, this is not Linux: the engine runs in a virtual machine, into which no socket reaches.
-  if (bound === null || view.trees.length === 0) return { plan, listeners: null };
+  if (bound === null || view.trees.length === 0) return { covered: [], listeners: null };
   const files = new SpecialFiles(view.trees.map(toBytePath));
   const found = await files.search();
   const covered: CoveredFile[] = [];
@@ -59,7 +66,28 @@ export async function coverListeners(
   if (covered.length > MAX_COVERED) throw tooMany(covered);
   step("the workspace is searched for sockets and FIFOs");
   const known = new Set(found.flatMap(({ path }) => identityKey(path) ?? []));
-  return { plan: { ...plan, covered }, listeners: { view, files, known, procDirectory } };
+  return { covered, listeners: { view, files, known, procDirectory } };
+}
+
+/** A container was started without covering this, because the search took longer than the start. */
+export class NotCovered extends Error {}
+
+/**
+ * Starts with what the search has found by now, since a search of many files takes as long as the engine takes to start a
+ * container. `start` waits for the search before anything runs, and rejects with `NotCovered` where it has found more: then it is
+ * called once more.
+ */
+export async function withCovered<T>(
+  searching: Promise<FoundListeners>,
+  start: (covered: readonly CoveredFile[]) => Promise<T>,
+): Promise<T> {
+  const early = await Promise.race([searching, nextTurn(null)]);
+  try {
+    return await start(early?.covered ?? []);
+  } catch (error) {
+    if (!(error instanceof NotCovered)) throw error;
+    return await start((await searching).covered);
+  }
 }
 
 /** The listeners of a sandbox that was started before, by what was known then. */

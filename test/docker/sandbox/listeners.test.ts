@@ -1,4 +1,4 @@
-import { renameSync } from "node:fs";
+import { mkdirSync, renameSync } from "node:fs";
 import { link, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -58,6 +58,19 @@ describe("a program of the host that listens in the workspace", () => {
       const sandbox = await open({ workspace: directory, mode, network: "none" });
       expect(await sandbox.exec(reach(directory))).toMatchObject({ exitCode: 0, output: "" });
     });
+
+  sandboxTest(
+    "is not reached among so many directories that the search takes longer than the start",
+    async ({ open, directory }) => {
+      const many = Array.from({ length: 100 }, (_, at) => join(directory, "many", String(at)));
+      for (const one of many)
+        for (let inner = 0; inner < 100; inner++)
+          mkdirSync(join(one, String(inner), "deeper"), { recursive: true });
+      await listenEverywhere(directory);
+      const sandbox = await open({ workspace: directory });
+      expect(await sandbox.exec(reach(directory))).toMatchObject({ exitCode: 0, output: "" });
+    },
+  );
 
   sandboxTest("is not reached through a further directory", async ({ open, directory }) => {
     const [workspace, other] = [join(directory, "w"), join(directory, "other")];
@@ -133,9 +146,12 @@ describe("a program of the host that begins to listen later", () => {
 
   sandboxTest("ends it while a command runs", async ({ open, directory }) => {
     const sandbox = await open({ workspace: directory });
-    const running = sandbox.exec(["sleep", "600"]);
+    // Expected at once, since the command may end before the program of the host has told that it listens.
+    const ended = expect(sandbox.exec(["sleep", "600"])).rejects.toMatchObject({
+      ...{ code: "sandbox.gone", reason: "killed" },
+    });
     await listenOnHost({ directory, address: "first", renamed: "a.sock" });
-    await expect(running).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+    await ended;
   });
 
   sandboxTest("is no command of the sandbox itself", async ({ open, directory }) => {

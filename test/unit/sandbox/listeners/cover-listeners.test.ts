@@ -3,7 +3,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { coverListeners } from "../../../../src/sandbox/listeners/cover-listeners.js";
+import {
+  type FoundListeners,
+  findListeners,
+  NotCovered,
+  withCovered,
+} from "../../../../src/sandbox/listeners/cover-listeners.js";
 import { listenOnHost, makeFifo, stopListening } from "../../../support/host-listeners.js";
 import { planFor, type Wanted } from "../plan/plan-fixture.js";
 
@@ -18,8 +23,8 @@ beforeEach(async () => {
 afterEach(async () => await rm(folder, { recursive: true }));
 
 async function covered(wanted: Wanted = {}): Promise<string[]> {
-  const { plan } = await coverListeners(await planFor(repo, wanted), {});
-  return plan.covered.map(({ path }) => path.slice(folder.length + 1)).toSorted();
+  const found = await findListeners(await planFor(repo, wanted), {});
+  return found.covered.map(({ path }) => path.slice(folder.length + 1)).toSorted();
 }
 
 describe.runIf(process.platform === "linux")("a socket that a program of the host has [needs Linux]", () => {
@@ -66,8 +71,8 @@ describe.runIf(process.platform === "linux")("a socket that a program of the hos
     await listenOnHost({ directory: other, address: "a.sock" });
     expect(await covered()).toEqual([]);
     expect(await covered({ addDirs: [other] })).toEqual(["other/a.sock"]);
-    const none = await coverListeners(await planFor(null), {});
-    expect([none.plan.covered, none.listeners]).toEqual([[], null]);
+    const none = await findListeners(await planFor(null), {});
+    expect([none.covered, none.listeners]).toEqual([[], null]);
   });
 
   it("is not asked for anything if its name says that it is there", async () => {
@@ -112,6 +117,51 @@ describe.runIf(process.platform === "linux")("a FIFO [needs Linux]", () => {
 
 it("without the kernel's table of sockets nothing is searched", async () => {
   makeFifo(join(repo, "fifo"));
-  const { plan, listeners } = await coverListeners(await planFor(repo), { procDirectory: folder });
-  expect([plan.covered, listeners]).toEqual([[], null]);
+  const { covered, listeners } = await findListeners(await planFor(repo), { procDirectory: folder });
+  expect([covered, listeners]).toEqual([[], null]);
+});
+
+describe("a start beside the search", () => {
+  const file = { path: "/repo/a.sock", identity: { dev: "1", ino: "2" } };
+  const found: FoundListeners = { covered: [file], listeners: null };
+  /** As a sandbox is started: it waits for the search, and refuses to run without a cover that is needed. */
+  const starts = async (searching: Promise<FoundListeners>) => {
+    const tried: number[] = [];
+    const started = withCovered(searching, async (covered) => {
+      tried.push(covered.length);
+      if ((await searching).covered.length > covered.length) throw new NotCovered();
+      return covered;
+    });
+    return { tried, started };
+  };
+
+  it("covers at once what is found by then", async () => {
+    const { tried, started } = await starts(Promise.resolve(found));
+    expect(await started).toEqual([file]);
+    expect(tried).toEqual([1]);
+  });
+
+  it("is done once more where more is found later, and once where nothing is", async () => {
+    for (const [later, expected] of [
+      [found, [0, 1]],
+      [{ covered: [], listeners: null }, [0]],
+    ] as const) {
+      let end: (found: FoundListeners) => void = () => undefined;
+      const searching = new Promise<FoundListeners>((resolve) => {
+        end = resolve;
+      });
+      const { tried, started } = await starts(searching);
+      await expect.poll(() => tried.length).toBe(1);
+      end(later);
+      expect(await started).toEqual(later.covered);
+      expect(tried).toEqual(expected);
+    }
+  });
+
+  it("fails with the search, and as it fails itself", async () => {
+    const error = new Error("too many");
+    await expect((await starts(Promise.reject(error))).started).rejects.toBe(error);
+    const own = new Error("no engine");
+    await expect(withCovered(Promise.resolve(found), () => Promise.reject(own))).rejects.toBe(own);
+  });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { BrigError } from "../../../../src/errors.js";
 import type { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
-import { coverListeners } from "../../../../src/sandbox/listeners/cover-listeners.js";
+import { findListeners } from "../../../../src/sandbox/listeners/cover-listeners.js";
 import { watchListeners } from "../../../../src/sandbox/listeners/watch-listeners.js";
 import { listenOnHost, makeFifo, readFifoOnHost } from "../../../support/host-listeners.js";
 import { planFor, type Wanted } from "../plan/plan-fixture.js";
@@ -21,7 +21,7 @@ afterEach(async () => await rm(folder, { recursive: true }));
 
 /** What the watch of a sandbox on the repository sees of its link. */
 async function watched(wanted: Wanted = {}) {
-  const { listeners } = await coverListeners(await planFor(repo, wanted), {});
+  const { listeners } = await findListeners(await planFor(repo, wanted), {});
   if (listeners === null) throw new Error("there is nothing to watch");
   let error: BrigError | undefined;
   const played = {

@@ -8,7 +8,7 @@ const failing = (error: Error) => ({ health: async () => await Promise.reject(er
 
 describe("metrics", () => {
   it("are in the text format of Prometheus, each with its type", () => {
-    const text = new Metrics().text({ added: 3, open: 2, waiting: 0, auditLost: 0 });
+    const text = new Metrics().text({ added: 3, open: 2, waiting: 0, warm: 0, auditLost: 0 });
     expect(text).toContain("# TYPE brig_sandboxes_created_total counter\nbrig_sandboxes_created_total 3\n");
     expect(text).toContain("# TYPE brig_sandboxes gauge\nbrig_sandboxes 2\n");
     for (const line of text.trimEnd().split("\n"))
@@ -28,7 +28,7 @@ describe("metrics", () => {
       [missing, gone.signal],
     ] as const)
       await expect(metrics.counted(failing(error)).health(call(signal))).rejects.toBe(error);
-    const text = metrics.text({ added: 0, open: 0, waiting: 0, auditLost: 0 });
+    const text = metrics.text({ added: 0, open: 0, waiting: 0, warm: 0, auditLost: 0 });
     expect(text).toContain("# TYPE brig_failures_total counter\n");
     expect(text).toContain('brig_failures_total{code="image.missing"} 2\n');
     expect(text).toContain('brig_failures_total{code="serve.failed"} 1\n');
@@ -39,7 +39,7 @@ describe("metrics", () => {
     for (const seconds of [0.01, 0.2, 0.2, 4000]) metrics.countExec(seconds);
     expect(await metrics.timed(Promise.resolve("result"))).toBe("result");
     await expect(metrics.timed(Promise.reject(new Error("not started")))).rejects.toThrow("not started");
-    const text = metrics.text({ added: 0, open: 0, waiting: 0, auditLost: 0 });
+    const text = metrics.text({ added: 0, open: 0, waiting: 0, warm: 0, auditLost: 0 });
     const bucket = (bound: string) => `brig_exec_duration_seconds_bucket{le="${bound}"}`;
     expect(text).toContain("# TYPE brig_exec_duration_seconds histogram\n");
     expect(text).toContain(`${bucket("0.01")} 2\n`);
