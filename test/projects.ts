@@ -17,7 +17,7 @@ export const slow = [
   "test/e2e/lasting/*.test.ts",
   "test/e2e/{devcontainer,init,port-control,project-image,run-chat,setup-of-programs}.test.ts",
   "test/e2e/{action,ci-page,claude-code,review,setup-claude}.test.ts",
-  "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,full-disk,git-*,kept-changes,killed-*,login,mcp-*,nearly-full-disk,package,queue*,release,serve*}.test.ts",
+  "test/e2e/{acp,batch*,bisect,codex-*,conversation-*,exec-server,full-disk,git-*,kept-changes,killed-*,login,mcp-*,nearly-full-disk,package,queue*,release,serve*}.test.ts",
   "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
   "test/docker/{approvals-table,base-image,engine,image-metadata,image-prune,known-safe-commands,language-images,looking-tools,podman,sweep,toolbox-volume}.test.ts",

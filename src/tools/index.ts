@@ -57,6 +57,7 @@ export type { Chunk, Hunk } from "./patch/patch-format.js";
 export { parsePatch } from "./patch/patch-format.js";
 export { pathsOf } from "./patch/patcher.js";
 export { ImageResizer } from "./picture/image-resizer.js";
+export { type ImageSize, imageSize } from "./picture/image-size.js";
 export type { ToolRegistry, ToolRegistryOptions } from "./registry.js";
 export { createToolRegistry } from "./registry.js";
 export type { ActionToReview, FileChange, FileDiff, McpCallToReview, SandboxPlace } from "./review/action.js";

@@ -72,7 +72,7 @@ it("a run loads no code of servers, logins or conversations, which would delay i
   const { sources } = await codeLoadedBy(["run", "go"], { steps: [{ text: "done" }] });
   expect(sources.join("\n")).toMatch(/src\/agent\/turn\/turn-loop\.ts/);
   const others =
-    /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child))\/|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child))\/|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|markdown-it|openid-client|@modelcontextprotocol)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 
@@ -87,7 +87,7 @@ it.each([
   const { sources } = await codeLoadedBy(args);
   expect(sources.join("\n")).toMatch(/src\/cli\//);
   const others =
-    /src\/(?:services\/(?!.*-command\.ts)|agent\/mcp\/|batch\/(?:queue\/|runs\/(?!images\/)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services\/(?!.*-command\.ts)|agent\/mcp\/|batch\/(?:queue\/|runs\/(?!images\/)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|markdown-it|openid-client|@modelcontextprotocol)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 

@@ -45,6 +45,7 @@ const doors: Record<string, string> = {
   "tar-stream": "sandbox/docker",
   "openid-client": "agent/model",
   commander: "cli and command and services",
+  "markdown-it": "cli/conversation",
   preact: "batch/report and lib/page and services/serve/page",
   ws: "services/exec-server and services/serve/http",
   bullmq: "batch/queue",

@@ -1,5 +1,5 @@
 import type { BrigError } from "../../errors.js";
-import type { EgressEntry } from "../../sandbox/index.js";
+import type { EgressEntry, OutputPart } from "../../sandbox/index.js";
 import type { AgentState, ToolActivity } from "../../tools/index.js";
 import type { AgentPlacement } from "../agents/agent-label.js";
 import type { TokenUsage } from "../model/model-client.js";
@@ -47,6 +47,8 @@ export type AgentEvent =
       callId: string;
       name: string;
       content: string;
+      /** What the model gets instead of `content`, if there are images. */
+      parts?: readonly OutputPart[];
       success: boolean;
       durationMs: number;
     }

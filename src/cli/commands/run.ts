@@ -12,12 +12,20 @@ import type {
 } from "../../agent/index.js";
 import { JsonEvents, prepareSession, runAgent } from "../../agent/index.js";
 import type { CliContext, OutputStream } from "../../command/index.js";
-import { addAgentOptions, publishOption, say, sessionHost, usesColour, write } from "../../command/index.js";
+import {
+  addAgentOptions,
+  publishOption,
+  say,
+  sessionHost,
+  terminalSize,
+  usesColour,
+  write,
+} from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { CONVERSE, canConverse } from "../conversation/can-converse.js";
+import { CONVERSE, canConverse, isScreen } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { showRun } from "../display/run-display.js";
 import { usageText } from "../display/usage-text.js";
@@ -84,7 +92,8 @@ export async function runCommand(
   const { result, session } = await runSession(argument, flags, options);
   const { context } = options;
   const message = await finish(result, { flags, context, session });
-  if (message !== null) await deliver(message, flags, context);
+  if (message !== null)
+    await deliver(message, { ...flags, isMarkdown: flags.outputSchema === undefined }, context);
 }
 
 export async function runSession(
@@ -181,16 +190,28 @@ export async function finish(
   return result.lastMessage ?? "";
 }
 
+interface Delivery extends RunFlags {
+  /** Whether a person at a terminal is shown the message laid out. Default: false. */
+  isMarkdown?: boolean;
+}
+
 /** Prints the message before it writes the file, so that the message is not lost if writing fails. */
-export async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
+export async function deliver(message: string, flags: Delivery, context: CliContext): Promise<void> {
   await print(message, flags, context);
   if (flags.outputLastMessage === undefined) return;
   if (message === "") await say(context.stderr, "brig: there is no final message, so the file is empty\n");
   await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
 }
 
-async function print(message: string, flags: RunFlags, context: CliContext): Promise<void> {
+async function print(message: string, flags: Delivery, context: CliContext): Promise<void> {
   if (flags.json === true || message === "") return;
+  if (flags.isMarkdown === true && isScreen(context)) {
+    // Loaded only now, because the parser would delay the first request.
+    const { messageText } = await import("../conversation/screen/markdown-lines.js");
+    const { cols: columns } = terminalSize(context.stdout);
+    const usesColour = !context.environment.forbidsColor;
+    return await write(context.stdout, messageText(message, { columns, usesColour }));
+  }
   const text = message.endsWith("\n") ? message : `${message}\n`;
   // A pipe is neutralised too, because it may end at a terminal, such as the log of a CI job. Invisible
   // characters stay in it: they are harmless there, and a program may need the exact text.

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { Writable } from "node:stream";
 import type {
   AgentListener,
@@ -11,9 +11,9 @@ import { isPrompt, messageText, openConversation, prepareSession } from "../../a
 import type { CliContext } from "../../command/index.js";
 import { sessionHost, write } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
-import { neutralise } from "../../lib/terminal/terminal.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
-import { readImages } from "../setup/run-input.js";
+import { imageFiles, readImages } from "../setup/run-input.js";
 import { runSettings, type SessionFlags } from "../setup/session-flags.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
 import { type ConversationActions, Driver } from "./driver.js";
@@ -22,7 +22,9 @@ import { PromptHistory } from "./input/prompt-history.js";
 import { PendingQuestions } from "./question.js";
 import { runSlashCommand } from "./run-slash-command.js";
 import { closingText, footerParts, headingBlock, toolRows } from "./screen/banner.js";
-import type { Block } from "./screen/block.js";
+import { type Block, messageBlocks } from "./screen/block.js";
+import { piecesOf } from "./screen/message-pieces.js";
+import { readPicture } from "./screen/picture.js";
 import { hasBusyAgents, initialScreen, type ScreenState, showQuestion } from "./screen/screen-state.js";
 import { ScreenStore } from "./screen/screen-store.js";
 import { plural } from "./screen/styled-line.js";
@@ -168,6 +170,7 @@ function createActions(session: Session, conversation: Conversation): Conversati
     async runTurn(prompt, signal) {
       const first = images;
       images = [];
+      for (const block of pictureBlocks(first, session.flags.image ?? [])) show(block);
       await conversation.runTurn({ prompt, images: first, signal });
       showNewTrouble();
       showFooter();
@@ -186,6 +189,15 @@ function createActions(session: Session, conversation: Conversation): Conversati
       showFooter();
     },
   };
+}
+
+/** The pictures that go with the first message, from the files that the flags name. */
+function pictureBlocks(images: readonly string[], lists: readonly string[]): Block[] {
+  const names = imageFiles(lists).map((file) => neutraliseLine(basename(file)));
+  return images.flatMap((image, index) => {
+    const picture = readPicture(image, names[index] ?? "");
+    return picture === null ? [] : [{ kind: "picture", picture }];
+  });
 }
 
 /** Returns a function that shows a problem with the session file, but not the same problem twice. */
@@ -214,20 +226,16 @@ function asNotices(show: (block: Block) => void): Writable {
 const SHOWN_MESSAGES = 6;
 
 function earlierBlocks(items: readonly ResponseItem[]): Block[] {
-  const messages = items.flatMap(messageBlock);
+  const messages = items.map(blocksOf).filter((blocks) => blocks.length > 0);
   if (messages.length === 0) return [];
   const hidden = messages.length - SHOWN_MESSAGES;
   const text = hidden > 0 ? `resumed; the model also has ${plural(hidden, "earlier message")}` : "resumed";
-  return [{ kind: "notice", tone: "quiet", text }, ...messages.slice(-SHOWN_MESSAGES)];
+  return [{ kind: "notice", tone: "quiet", text }, ...messages.slice(-SHOWN_MESSAGES).flat()];
 }
 
-function messageBlock(item: ResponseItem): Block[] {
+function blocksOf(item: ResponseItem): Block[] {
   if (item.type !== "message" || (item.role !== "assistant" && !isPrompt(item))) return [];
   const text = neutralise(messageText(item)).trim();
   if (text === "") return [];
-  return [
-    item.role === "assistant"
-      ? { kind: "message", lines: text.split("\n"), isFirst: true }
-      : { kind: "prompt", text },
-  ];
+  return item.role === "assistant" ? messageBlocks(piecesOf(text)) : [{ kind: "prompt", text }];
 }

@@ -43,11 +43,16 @@ export async function readImages(
   const resizer = new ImageResizer();
   const given: GivenImage[] = [];
   // Sequentially, so that after a failure nobody waits for another pipe.
-  for (const file of files.flatMap((list) => list.split(","))) {
+  for (const file of imageFiles(files)) {
     const path = resolve(cwd, file);
     given.push({ path, bytes: await readGivenFile(path, signal, { stderr }) });
   }
   return await Promise.all(given.map((image) => fitImage(image, resizer)));
+}
+
+/** The files that `readImages` reads, in the same order. */
+export function imageFiles(lists: readonly string[]): string[] {
+  return lists.flatMap((list) => list.split(","));
 }
 
 interface GivenImage {

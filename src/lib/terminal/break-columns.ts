@@ -4,9 +4,12 @@ import { displayWidth } from "./display-width.js";
 let segmenter: Intl.Segmenter | undefined;
 /** The length of a piece in UTF-16 units. The segmenter's time grows with the square of a text's length, so it gets pieces. */
 const PIECE_LENGTH = 1024;
+const ascii = /^[\x20-\x7e]*$/;
 
 /** Rows of at most `columns` columns, at least one. No character is lost, not even a space. */
 export function breakColumns(text: string, columns: number): string[] {
+  // Segmenting a megabyte takes seconds.
+  if (ascii.test(text)) return text.match(new RegExp(`.{1,${Math.max(1, columns)}}`, "g")) ?? [""];
   const rows: string[] = [];
   let row = "";
   let width = 0;

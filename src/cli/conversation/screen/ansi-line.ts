@@ -6,6 +6,7 @@ const styles: Record<Tone, Parameters<typeof styleText>[0] | null> = {
   plain: null,
   quiet: "dim",
   strong: "bold",
+  emphasis: "italic",
   accent: "cyan",
   good: "green",
   bad: "red",

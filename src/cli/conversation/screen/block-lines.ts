@@ -6,6 +6,7 @@ import { keptLines, lastLines, lineCountOf } from "../../../sandbox/index.js";
 import type { FileChange, PlanStep } from "../../../tools/index.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
 import {
+  codeLines,
   fitLine,
   markedRows,
   outputRow,
@@ -15,6 +16,7 @@ import {
   type StyledLine,
   span,
   type Tone,
+  textLines,
 } from "./styled-line.js";
 import { wrapText } from "./text-layout.js";
 import { SHOWN_EDITS, SHOWN_LINES } from "./view-state.js";
@@ -41,7 +43,11 @@ export interface BlockRoom {
   foldHint?: string | undefined;
   /** How many lines of an output are shown. Default: 5. */
   shownLines?: number | undefined;
+  markdownLines?: MarkdownLines | undefined;
 }
+
+/** Lays out Markdown. Default: it is shown as it is written, because `brig run` would load a parser before its first request. */
+export type MarkdownLines = (text: string, columns: number) => StyledLine[];
 
 export function blockLines(block: Block, room: BlockRoom): StyledLine[] {
   return rowsOf(block, room).map((line) => fitLine(line, room.columns));
@@ -64,6 +70,7 @@ export type Subject = "person" | "model" | "work" | "question" | "report" | "asi
 const subjects: Record<Exclude<Block["kind"], "message">, Subject> = {
   heading: "report",
   prompt: "person",
+  picture: "aside",
   reasoning: "model",
   command: "work",
   call: "work",
@@ -96,9 +103,9 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
     case "prompt":
       return markedRows(span("› ", "prompt"), block.text, { columns, tone: "prompt" });
     case "message":
-      return block.lines.flatMap((line, index) =>
-        markedRows(span(block.isFirst && index === 0 ? "● " : "  ", "accent"), line, { columns }),
-      );
+      return messageRows(block, room);
+    case "picture":
+      return pictureRows(block, columns);
     case "reasoning":
       return markedRows(span("  "), block.text, { columns, tone: "reasoning" });
     case "command":
@@ -127,6 +134,26 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
     default:
       return block satisfies never;
   }
+}
+
+function messageRows(
+  { piece: { kind, text, hasGap }, isFirst }: Block & { kind: "message" },
+  { columns, markdownLines = textLines }: BlockRoom,
+): StyledLine[] {
+  const room = Math.max(1, columns - 2);
+  const layOut = { code: codeLines, text: textLines, markdown: markdownLines }[kind];
+  return [
+    ...(hasGap ? [blank] : []),
+    ...layOut(text, room).map((row, index) => [span(isFirst && index === 0 ? "● " : "  ", "accent"), ...row]),
+  ];
+}
+
+function pictureRows(
+  { picture: { name, size } }: Block & { kind: "picture" },
+  columns: number,
+): StyledLine[] {
+  if (name === null) return [];
+  return markedRows(span("  "), `picture ${name} ${size.width}×${size.height}`, { columns, tone: "quiet" });
 }
 
 export function scriptRows(script: string, columns: number): StyledLine[] {

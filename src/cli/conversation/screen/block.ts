@@ -1,5 +1,7 @@
 import type { LineFold } from "../../../sandbox/index.js";
 import type { FileChange, PlanStep } from "../../../tools/index.js";
+import type { MessagePiece } from "./message-pieces.js";
+import type { Picture } from "./picture.js";
 import type { Tone } from "./styled-line.js";
 import type { NoticeTone } from "./view-event.js";
 
@@ -7,8 +9,9 @@ import type { NoticeTone } from "./view-event.js";
 export type Block =
   | { kind: "heading"; lines: readonly string[] }
   | { kind: "prompt"; text: string }
-  /** Lines of a message of the model. If `isFirst` is false, they continue the message in the block above. */
-  | { kind: "message"; lines: readonly string[]; isFirst: boolean }
+  /** A piece of a message of the model. If `isFirst` is false, it continues the message in the block above. */
+  | { kind: "message"; piece: MessagePiece; isFirst: boolean }
+  | { kind: "picture"; picture: Picture }
   | { kind: "reasoning"; text: string }
   | { kind: "command"; script: string; output: LineFold; end: CommandEnd }
   | { kind: "call"; title: string; output: LineFold; success: boolean }
@@ -22,6 +25,14 @@ export type Block =
   | { kind: "unfolded"; title: string; output: LineFold }
   | { kind: "question"; lines: readonly { text: string; tone: Tone }[] }
   | { kind: "answer"; text: string };
+
+/** `isContinued`: whether the pieces continue the message in the block above. Default: false. */
+export function messageBlocks(
+  pieces: readonly MessagePiece[],
+  { isContinued = false }: { isContinued?: boolean } = {},
+): (Block & { kind: "message" })[] {
+  return pieces.map((piece, index) => ({ kind: "message", piece, isFirst: index === 0 && !isContinued }));
+}
 
 /** Says quietly what has happened. */
 export function notice(text: string): Block {

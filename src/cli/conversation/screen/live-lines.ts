@@ -2,7 +2,9 @@ import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import { type AgentLine, inTreeOrder } from "../../display/agent-lines.js";
 import type { Question } from "../question.js";
-import { foldedRows, isApart, scriptRows } from "./block-lines.js";
+import { messageBlocks } from "./block.js";
+import { blockLines, foldedRows, isApart, type MarkdownLines, scriptRows } from "./block-lines.js";
+import { lastPieces } from "./message-pieces.js";
 import type { ScreenState } from "./screen-state.js";
 import { fitLine, markedRows, plural, type StyledLine, span, type Tone } from "./styled-line.js";
 import { layoutDraft, wrapText } from "./text-layout.js";
@@ -22,13 +24,16 @@ export const FOLD_HINT = " · ctrl-O shows them";
 const DRAFT_MARK = "› ";
 
 /** Always lower than the screen, because a terminal cannot change rows that have scrolled away. */
-export function liveRegion(state: ScreenState): LiveRegion {
+export function liveRegion(state: ScreenState, markdownLines?: MarkdownLines): LiveRegion {
   const columns = Math.max(1, state.size.columns - 1);
-  const { lines, cursor } = regionOf(state, columns);
+  const { lines, cursor } = regionOf(state, { columns, markdownLines });
   return { lines: lines.map((line) => fitLine(line, columns)), cursor };
 }
 
-function regionOf(state: ScreenState, columns: number): LiveRegion {
+function regionOf(
+  state: ScreenState,
+  { columns, markdownLines }: { columns: number; markdownLines: MarkdownLines | undefined },
+): LiveRegion {
   const maxRows = Math.max(1, state.size.rows - SPARED_ROWS);
   if (state.stage === "left" || state.isSuspended) return { lines: [], cursor: null };
   if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
@@ -36,7 +41,7 @@ function regionOf(state: ScreenState, columns: number): LiveRegion {
   const footer = footerRow(state, columns);
   const room = maxRows - draft.lines.length - 2;
   const above = lastRows(
-    [...workRows(state, { columns, maxRows: room }), ...pendingRows(state, columns)],
+    [...workRows(state, { columns, maxRows: room, markdownLines }), ...pendingRows(state, columns)],
     room,
   );
   const lines = [...above, blank, ...draft.lines, footer];
@@ -56,13 +61,16 @@ function lastRows(rows: StyledLine[], count: number): StyledLine[] {
   return count <= 0 ? [] : rows.slice(-count);
 }
 
-function workRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {
+function workRows(
+  state: ScreenState,
+  { columns, maxRows, markdownLines }: Room & { markdownLines: MarkdownLines | undefined },
+): StyledLine[] {
   const { view } = state;
   const above = view.finished.at(-1);
-  const streaming = streamingRows(state, columns);
+  const streaming = streamingRows(view, { columns, markdownLines });
   const calls = callsRows(state, { columns, maxRows });
   const background = backgroundRows(state, columns);
-  const isContinued = view.streaming.text.includes("\n");
+  const isContinued = view.streaming.message.hasPieces;
   return [
     ...(streaming.length > 0 && !isContinued && isApart("model", above) ? [blank] : []),
     ...streaming,
@@ -74,10 +82,15 @@ function workRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] 
   ];
 }
 
-function streamingRows({ view: { streaming } }: ScreenState, columns: number): StyledLine[] {
-  if (streaming.line.trim() === "") return [];
-  const mark = streaming.text.includes("\n") ? "  " : "● ";
-  return markedRows(span(mark, "accent"), streaming.line, { columns });
+/** What of the arriving message may still change, as if it ended here. */
+function streamingRows(
+  { streaming: { message } }: ViewState,
+  room: { columns: number; markdownLines: MarkdownLines | undefined },
+): StyledLine[] {
+  // A line of backticks or tildes that is still too short for a fence would be seen for a moment only.
+  const line = /^ {0,3}(?:`{1,2}|~{1,2})$/.test(message.line) ? "" : message.line;
+  const blocks = messageBlocks(lastPieces({ ...message, line }), { isContinued: message.hasPieces });
+  return blocks.flatMap((block) => blockLines(block, room));
 }
 
 function callsRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {

@@ -2,8 +2,11 @@ import type { CliContext, OutputStream } from "../../../command/index.js";
 import { terminalSize } from "../../../command/index.js";
 import { LiveRows, showCursor } from "../../display/live-rows.js";
 import { ansiLine } from "./ansi-line.js";
+import type { Block } from "./block.js";
 import { blocksLines } from "./block-lines.js";
 import { FOLD_HINT, liveRegion } from "./live-lines.js";
+import { markdownLines } from "./markdown-lines.js";
+import { drawnPicture, type PictureProtocol, pictureProtocol } from "./picture.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
 import type { StyledLine } from "./styled-line.js";
@@ -28,6 +31,7 @@ export class TerminalScreen {
   readonly #store: ScreenStore;
   readonly #context: CliContext;
   readonly #rows: LiveRows;
+  readonly #protocol: PictureProtocol | null;
   #drawn = { generation: 0, blocks: 0 };
   #resizing: NodeJS.Timeout | undefined;
   readonly #ticking: NodeJS.Timeout;
@@ -37,6 +41,7 @@ export class TerminalScreen {
     this.#store = store;
     this.#context = context;
     this.#rows = new LiveRows(context.stdout);
+    this.#protocol = pictureProtocol(context.environment);
     this.broken = new Promise((_, reject) => {
       this.#fail = reject;
     });
@@ -95,13 +100,25 @@ export class TerminalScreen {
     }
     const { blocks } = this.#drawn;
     const columns = Math.max(1, state.size.columns - 1);
-    const room = { columns, foldHint: FOLD_HINT, earlier: finished[blocks - 1] };
-    const live = liveRegion(state);
+    const room = { columns, foldHint: FOLD_HINT, markdownLines };
+    const live = liveRegion(state, markdownLines);
     const usesColour = !this.#context.environment.forbidsColor;
     const text = (line: StyledLine) => ansiLine(line, { usesColour });
-    const lines = blocksLines(finished.slice(blocks), room).map(text);
+    const lines = finished
+      .slice(blocks)
+      .flatMap((block, index) => [
+        ...blocksLines([block], { ...room, earlier: finished[blocks + index - 1] }).map(text),
+        ...this.#picture(block, state.size),
+      ]);
     this.#rows.draw(lines, live.lines.map(text), live.cursor);
     this.#drawn.blocks = finished.length;
+  }
+
+  /** The picture of a block, where the terminal shows pictures. It is several rows high. */
+  #picture(block: Block, size: ScreenSize): string[] {
+    if (block.kind !== "picture" || this.#protocol === null) return [];
+    const drawn = drawnPicture(block.picture, { protocol: this.#protocol, ...size });
+    return drawn === null ? [] : [drawn];
   }
 
   readonly #resize = (): void => {

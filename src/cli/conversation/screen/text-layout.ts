@@ -7,7 +7,13 @@ const ascii = /^[\x20-\x7e]*$/;
 
 /** Breaks a text into rows, between words where possible. Tabs become spaces. Returns at least one row. */
 export function wrapText(text: string, columns: number): string[] {
-  return text.split("\n").flatMap((line) => wrapLine(line.replaceAll("\t", TAB), Math.max(1, columns)));
+  return withoutTabs(text)
+    .split("\n")
+    .flatMap((line) => wrapLine(line, Math.max(1, columns)));
+}
+
+export function withoutTabs(text: string): string {
+  return text.replaceAll("\t", TAB);
 }
 
 function wrapLine(line: string, columns: number): string[] {
@@ -27,8 +33,8 @@ function wrapLine(line: string, columns: number): string[] {
     width = 0;
     if (/^\s/.test(word)) continue;
     const pieces = breakColumns(word, columns);
-    rows.push(...pieces.slice(0, -1));
-    row = pieces.at(-1) ?? "";
+    row = pieces.pop() ?? "";
+    for (const piece of pieces) rows.push(piece);
     width = displayWidth(row);
   }
   if (row.trim() !== "" || rows.length === 0) rows.push(row.trimEnd());

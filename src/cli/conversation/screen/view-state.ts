@@ -2,7 +2,9 @@ import type { LineFold } from "../../../sandbox/index.js";
 import { appendOutput, emptyFold, foldOf, lineCountOf } from "../../../sandbox/index.js";
 import type { FileChange } from "../../../tools/index.js";
 import type { AgentLine } from "../../display/agent-lines.js";
-import type { Block, CommandEnd } from "./block.js";
+import { type Block, type CommandEnd, messageBlocks } from "./block.js";
+import { addText, emptyMessage, type GrowingMessage, lastPieces, piecesOf } from "./message-pieces.js";
+import { readPicture } from "./picture.js";
 import type { ViewEvent } from "./view-event.js";
 
 export interface RunningCall {
@@ -30,8 +32,8 @@ export interface ViewState {
   /** Grows only at its end. */
   finished: readonly Block[];
   turn: { startedAt: number; isStopping: boolean } | null;
-  /** The message that is arriving: all of its text so far, and its last line, which may still grow. */
-  streaming: { text: string; line: string };
+  /** The message that is arriving: all of its text so far, and what of it may still change. */
+  streaming: { text: string; message: GrowingMessage };
   calls: readonly RunningCall[];
   background: ReadonlyMap<string, RunningCommand>;
   /** The last outputs that were folded away, the most recent first. */
@@ -46,7 +48,7 @@ export interface ViewState {
 export const initialView: ViewState = {
   finished: [],
   turn: null,
-  streaming: { text: "", line: "" },
+  streaming: { text: "", message: emptyMessage },
   calls: [],
   background: new Map(),
   folded: [],
@@ -113,7 +115,7 @@ function reduced(state: ViewState, event: ViewEvent): ViewState {
       return changeCall(shown, event.callId, (call) => ({ ...call, showedPlan: true }));
     }
     case "call-ended":
-      return endCall(state, event);
+      return withBlocks(endCall(state, event), picturesOf(event));
     case "agent-line":
       return changeAgent(state, event);
     case "compaction-started":
@@ -137,43 +139,34 @@ export function unfoldLast(state: ViewState): ViewState {
   return last === undefined ? state : { ...withBlock(state, { kind: "unfolded", ...last }), folded };
 }
 
-/** Adds the finished lines of the message as a block. The last line stays where it can still grow. */
+/** Adds the pieces of the message that are complete. The rest stays where it can still change. */
 function addDelta(state: ViewState, delta: string): ViewState {
   const { streaming } = state;
   const added = streaming.text === "" ? delta.trimStart() : delta;
   if (added === "") return state;
-  const lines = (streaming.line + added).split("\n");
-  const line = lines.pop() ?? "";
-  const shown = lines.length === 0 ? state : withBlock(state, messageBlock(lines, isFirstLine(streaming)));
-  return { ...shown, streaming: { text: streaming.text + added, line } };
-}
-
-function isFirstLine({ text }: ViewState["streaming"]): boolean {
-  return !text.includes("\n");
+  const { message, pieces } = addText(streaming.message, added);
+  const blocks = messageBlocks(pieces, { isContinued: streaming.message.hasPieces });
+  return { ...withBlocks(state, blocks), streaming: { text: streaming.text + added, message } };
 }
 
 /** Adds the part of the message that was not streamed, or all of it if it differs from what was streamed. */
 function addMessage(state: ViewState, text: string): ViewState {
   const whole = text.trim();
   const { streaming } = state;
-  const isKnown = whole.startsWith(streaming.text.trimEnd());
-  const before = isKnown ? state : endStreaming(state);
-  const rest = isKnown ? streaming.line + whole.slice(streaming.text.length) : whole;
-  const ended = { ...before, streaming: initialView.streaming };
-  if (rest.trim() === "") return ended;
-  return withBlock(ended, messageBlock(rest.trimEnd().split("\n"), !isKnown || isFirstLine(streaming)));
+  if (whole.startsWith(streaming.text) || whole === streaming.text.trimEnd())
+    return endStreaming(addDelta(state, whole.slice(streaming.text.length)));
+  return withBlocks(endStreaming(state), messageBlocks(piecesOf(whole)));
 }
 
-/** Keeps the last line of a message that broke off. */
+/** Keeps what there is of a message that is over, or that broke off. */
 function endStreaming(state: ViewState): ViewState {
-  const { line } = state.streaming;
-  if (state.streaming.text === "") return state;
-  const ended = { ...state, streaming: initialView.streaming };
-  return line.trim() === "" ? ended : withBlock(ended, messageBlock([line], isFirstLine(state.streaming)));
+  const { message } = state.streaming;
+  const blocks = messageBlocks(lastPieces(message), { isContinued: message.hasPieces });
+  return { ...withBlocks(state, blocks), streaming: initialView.streaming };
 }
 
-function messageBlock(lines: readonly string[], isFirst: boolean): Block {
-  return { kind: "message", lines, isFirst };
+function withBlocks(state: ViewState, blocks: readonly Block[]): ViewState {
+  return blocks.length === 0 ? state : { ...state, finished: state.finished.concat(blocks) };
 }
 
 function changeAgent(
@@ -246,6 +239,14 @@ function showCommand(state: ViewState, command: RunningCommand): ViewState {
 function rememberFolded(state: ViewState, title: string, output: LineFold): ViewState {
   if (lineCountOf(output) <= SHOWN_LINES) return state;
   return { ...state, folded: [{ title, output }, ...state.folded].slice(0, FOLDED_OUTPUTS) };
+}
+
+/** The pictures that a call showed to the model. The call itself has said what they are. */
+function picturesOf({ parts = [] }: ViewEvent & { kind: "call-ended" }): Block[] {
+  return parts.flatMap((part) => {
+    const picture = part.type === "input_image" ? readPicture(part.image_url, null) : null;
+    return picture === null ? [] : [{ kind: "picture", picture }];
+  });
 }
 
 function endCall(state: ViewState, event: ViewEvent & { kind: "call-ended" }): ViewState {

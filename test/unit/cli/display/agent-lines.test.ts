@@ -84,7 +84,7 @@ describe("the lines of agents", () => {
     expect(during.finished).toEqual([]);
     const after = viewOf([{ kind: "message", text: "half of it" }], during);
     expect(after.finished).toEqual([
-      { kind: "message", lines: ["half of it"], isFirst: true },
+      { kind: "message", piece: { kind: "markdown", text: "half of it", hasGap: false }, isFirst: true },
       { kind: "notice", tone: "quiet", text: "Ada done: x" },
     ]);
   });

@@ -115,6 +115,12 @@ describe("a run on a terminal", () => {
     ]);
   });
 
+  it("shows a message as it is written, and code in it indented", async () => {
+    const { show, seen } = open();
+    show({ kind: "message", text: "**So**:\n```sh\nls -l\n```\n- one" }, start("a"), run("a", "make"));
+    expect((await seen()).slice(0, 4)).toEqual(["● **So**:", "    ls -l", "  - one", "$ make"]);
+  });
+
   it("leaves the terminal alone while somebody is asked", async () => {
     const { show, seen, target } = open();
     show(start("a"), run("a", "make"), print("a", "working\n"), start("q", "request_user_input"));

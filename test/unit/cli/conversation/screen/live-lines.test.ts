@@ -2,8 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { composerWith } from "../../../../../src/cli/conversation/input/composer.js";
 import { liveRegion } from "../../../../../src/cli/conversation/screen/live-lines.js";
+import { markdownLines } from "../../../../../src/cli/conversation/screen/markdown-lines.js";
 import { initialScreen, type ScreenState } from "../../../../../src/cli/conversation/screen/screen-state.js";
-import type { RunningCall } from "../../../../../src/cli/conversation/screen/view-state.js";
+import type { StyledLine } from "../../../../../src/cli/conversation/screen/styled-line.js";
+import { type RunningCall, reduceView } from "../../../../../src/cli/conversation/screen/view-state.js";
 import { displayWidth } from "../../../../../src/lib/terminal/display-width.js";
 import { foldOf } from "../../../../../src/sandbox/output/line-fold.js";
 
@@ -14,12 +16,14 @@ const open: ScreenState = {
 };
 
 function rows(state: ScreenState): string[] {
-  return liveRegion(state).lines.map((line) =>
-    line
-      .map(({ text }) => text)
-      .join("")
-      .trimEnd(),
-  );
+  return liveRegion(state).lines.map(textOf);
+}
+
+function textOf(line: StyledLine): string {
+  return line
+    .map(({ text }) => text)
+    .join("")
+    .trimEnd();
 }
 
 function running(callId: string, lineCount: number): RunningCall {
@@ -66,6 +70,19 @@ describe("the live part of the screen", () => {
 
   it("shows more of an output where that is asked for", () => {
     expect(rows(busy([running("c", 100)], { isUnfolded: true })).length).toBeGreaterThan(15);
+  });
+
+  it("lays out what has come of a message, and shows no more than the end of it if it is long", () => {
+    const coming = (text: string) => {
+      const view = reduceView(open.view, { kind: "text-delta", text });
+      return liveRegion({ ...open, view }, markdownLines).lines.map(textOf);
+    };
+    expect(coming("Done.\n\n- **one**\n- tw").slice(0, -3)).toEqual(["", "  - one", "  - tw"]);
+    expect(coming("- one").slice(0, -3)).toEqual(["● - one"]);
+    expect(coming("So:\n``").slice(0, -3)).toEqual(["● So:"]);
+    const long = coming(Array.from({ length: 500 }, (_, n) => `- item ${n}\n`).join(""));
+    expect(long.length).toBeLessThan(open.size.rows);
+    expect(long.slice(-4)).toEqual(["  - item 499", "", "›", "workspace-write · gpt"]);
   });
 
   it("shows a question above the draft", () => {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { messageBlocks } from "../../../../../src/cli/conversation/screen/block.js";
+import { piecesOf } from "../../../../../src/cli/conversation/screen/message-pieces.js";
 import {
   initialScreen,
   repaint,
@@ -43,7 +45,7 @@ function open() {
 
 const said = (text: string) => (state: ScreenState) => ({
   ...state,
-  view: withBlock(state.view, { kind: "message", lines: [text], isFirst: true }),
+  view: messageBlocks(piecesOf(text)).reduce(withBlock, state.view),
 });
 /** Pastes are no longer marked, and the cursor is seen. */
 const restored = "\x1b[?2004l\x1b[?25h";

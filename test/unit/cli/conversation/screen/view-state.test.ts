@@ -1,6 +1,9 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../../../../src/agent/turn/events.js";
 import { blockLines } from "../../../../../src/cli/conversation/screen/block-lines.js";
+import { markdownLines } from "../../../../../src/cli/conversation/screen/markdown-lines.js";
+import { lastPieces } from "../../../../../src/cli/conversation/screen/message-pieces.js";
 import { EventNeutraliser, type ViewEvent } from "../../../../../src/cli/conversation/screen/view-event.js";
 import {
   initialView,
@@ -9,6 +12,7 @@ import {
   type ViewState,
 } from "../../../../../src/cli/conversation/screen/view-state.js";
 import { BrigError } from "../../../../../src/errors.js";
+import { markdownText } from "../../../../support/markdown.js";
 
 const cost = { userMs: 1, systemMs: 1, maxRssBytes: 1 };
 const noTokens = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningOutputTokens: 0 };
@@ -21,7 +25,7 @@ function viewAfter(events: readonly AgentEvent[], from = initialView): ViewState
 /** What is on the screen for good, as a person reads it. */
 function shown({ finished }: ViewState, columns = 60): string[] {
   return finished.flatMap((block) =>
-    blockLines(block, { columns, foldHint: " · ctrl-O shows them" }).map((line) =>
+    blockLines(block, { columns, markdownLines, foldHint: " · ctrl-O shows them" }).map((line) =>
       line
         .map(({ text }) => text)
         .join("")
@@ -68,14 +72,57 @@ const end = (callId: string, name: string, content = "", success = true): AgentE
 const lines = (count: number) => Array.from({ length: count }, (_, n) => `line ${n + 1}\n`).join("");
 
 describe("what the model says", () => {
-  it("is on the screen line by line as it comes, and only once", () => {
-    const coming = viewAfter(say("Fir", "st.\nSec"));
+  it("is on the screen for good as soon as a block of it is complete, and only once", () => {
+    const coming = viewAfter(say("Fir", "st.\n\nSec"));
     expect(shown(coming)).toEqual(["● First."]);
-    expect(coming.streaming.line).toBe("Sec");
-    expect(shown(viewAfter([...say("Fir", "st.\nSec", "ond."), message("First.\nSecond.")]))).toEqual([
+    expect(lastPieces(coming.streaming.message)).toMatchObject([{ text: "Sec" }]);
+    expect(shown(viewAfter([...say("Fir", "st.\n\nSec", "ond."), message("First.\n\nSecond.")]))).toEqual([
       "● First.",
+      "",
       "  Second.",
     ]);
+  });
+
+  it("is on the screen line by line where it is code", () => {
+    expect(shown(viewAfter(say("So:\n``", "`\none\n\nt")))).toEqual(["● So:", "", "    one"]);
+    expect(shown(viewAfter(say("- So:\n```\none\n")))).toEqual(["● - So:", "", "    one"]);
+    expect(shown(viewAfter(say("So:\n```\none\n\ntwo\n\n```\nAnd\n", "\nso")))).toEqual([
+      "● So:",
+      "",
+      "    one",
+      "",
+      "    two",
+      "",
+      "  And",
+    ]);
+  });
+
+  it("is the same in the end, however it came", () => {
+    fc.assert(
+      fc.property(markdownText, fc.array(fc.nat(12), { maxLength: 200 }), (text, sizes) => {
+        const pieces: string[] = [];
+        let at = 0;
+        for (const size of sizes) {
+          pieces.push(text.slice(at, at + size));
+          at += size;
+        }
+        const whole = shown(viewAfter([message(text)]));
+        expect(shown(viewAfter([...say(...pieces), message(text)]))).toEqual(whole);
+        const broken = say(...pieces, text.slice(at));
+        expect(shown(viewAfter([...broken, { kind: "turn-interrupted" }])).slice(0, -1)).toEqual(whole);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is the same in the end, however long a line or a block of it is", () => {
+    const long = `${"word ".repeat(10_000)}\n${"- item\n".repeat(6000)}\n\`\`\`\n${"x".repeat(50_000)}\n\`\`\`\n.${"😀".repeat(20_000)}`;
+    const pieces = long.match(/.{1,777}/gs) ?? [];
+    const whole = shown(viewAfter([message(long)]));
+    expect(shown(viewAfter([...say(...pieces), message(long)]))).toEqual(whole);
+    expect(whole.join("")).not.toMatch(/\ufffd|[\ud800-\udbff](?![\udc00-\udfff])/);
+    expect(whole.join("").match(/😀/gu)).toHaveLength(20_000);
+    expect(whole.filter((row) => row === "  - item")).toHaveLength(6000);
   });
 
   it("is shown where it comes all at once, or otherwise than announced", () => {
@@ -180,6 +227,21 @@ describe("other calls", () => {
     ];
     expect(shown(viewAfter(read(2)))).toEqual(["• read_file /w/a", "  │ line 1", "  │ line 2"]);
     expect(shown(viewAfter(read(60)))).toEqual(["• read_file /w/a", "  │ 60 lines · ctrl-O shows them"]);
+  });
+
+  it("show the pictures that the model was shown, below what they are", () => {
+    const url = `data:image/png;base64,${Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x30", "latin1").toString("base64")}`;
+    const parts = [
+      { type: "input_text" as const, text: "look" },
+      { type: "input_image" as const, image_url: url },
+      { type: "input_image" as const, image_url: "data:image/png;base64,AAAA" },
+    ];
+    const ended = { ...end("v", "view_image", "image/png, 64×48, 24 B"), parts } as AgentEvent;
+    const view = viewAfter([start("v", "view_image", { path: "/w/a.png" }), ended]);
+    expect(shown(view)).toEqual(["• view_image /w/a.png", "  │ image/png, 64×48, 24 B"]);
+    expect(view.finished.slice(1)).toMatchObject([
+      { kind: "picture", picture: { name: null, size: { width: 64, height: 48 } } },
+    ]);
   });
 
   it("say why they were refused", () => {
