@@ -211,6 +211,8 @@ const outdated = ["library", ...libraryEntries.map((name) => `${name}.js.map`)];
 await Promise.all(outdated.map((path) => rm(join(dist, path), { recursive: true, force: true })));
 await build({
   ...common,
+  // A program that uses OpenTelemetry has this package, and everything it has registered is known to that copy.
+  external: [...common.external, "@opentelemetry/api"],
   input: Object.fromEntries(libraryEntries.map((name) => [name, `src/${name}.ts`])),
   output: {
     ...output,

@@ -14,6 +14,7 @@ export const deep = [
  */
 export const slow = [
   "test/e2e/{canaries,doctor,egress-log,egress-questions,egress-settings,image-input,loaded-code,masked-secrets,narrow-terminal}.test.ts",
+  "test/e2e/telemetry.test.ts",
   "test/e2e/lasting/*.test.ts",
   "test/e2e/{devcontainer,init,port-control,project-image,run-chat,setup-of-programs}.test.ts",
   "test/e2e/{action,ci-page,claude-code,review,setup-claude}.test.ts",

@@ -106,6 +106,7 @@ export class AgentConversation implements Conversation {
     refuseUnknownOptions(input, turnInputNames, { of: "runTurn" });
     this.#refuseDuringTurn("one turn at a time");
     using turn = this.#openTurn(input.signal);
+    await this.#parts.telemetry?.begin();
     await this.#replaceLostSandbox();
     const ending = await this.#takeTurn(input, turn);
     if (input.isLast === true)
@@ -121,6 +122,7 @@ export class AgentConversation implements Conversation {
   async compact({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<CompactionResult> {
     this.#refuseDuringTurn("a conversation is compacted between turns");
     using turn = this.#openTurn(signal);
+    await this.#parts.telemetry?.begin();
     const compacting = this.#parts.compactor.compact({ reason: "request", signal: turn.signal });
     const result = await compactionResult(compacting, signal);
     if (result.kind === "compacted") this.#parts.contextMessages.forget();
@@ -168,6 +170,7 @@ export class AgentConversation implements Conversation {
       await this.#parts.recorder.flushEgress();
       this.#parts.recorder.receipt();
     } finally {
+      this.#parts.telemetry?.end();
       await (this.#options.onClose?.() ?? Promise.resolve()).finally(() => this.#options.session?.close());
     }
   }
@@ -192,14 +195,15 @@ export class AgentConversation implements Conversation {
         return openServers(this.#options.mcpServers, { sandbox, setting: this.#setting, onReceipt });
       },
       openTools: (ready, servers) => this.#openTools(ready, servers),
-      onStart: (sandbox, startMs) => {
+      onStart: (start) => {
+        const { sandbox } = start;
         if (sandbox.maskSecrets) this.#parts.transcript.maskWith(sandbox.maskSecrets);
         const situation = { setting: () => this.#setting, signal: () => this.#turn?.signal ?? null };
         const ask = lazyHostQuestions(this.#options, situation);
         const { network } = this.#setting;
         const isChanged = network !== this.#options.setting.network;
         this.#parts.recorder.watch(sandbox, { ask, changedNetwork: isChanged ? network : null });
-        this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network });
+        this.#parts.recorder.started(start, this.#setting.network);
       },
       // Losing the sandbox ends the turn, even while the model is still answering.
       onFailure: (error) => this.#turn?.stop.abort(error),
@@ -277,7 +281,6 @@ export class AgentConversation implements Conversation {
       await takeTurn(input, {
         ...turn,
         ...this.#parts,
-        model: this.#options.model,
         tools: this.tools,
         sandboxReady: this.#sandbox.ready,
         servers: this.#sandbox.servers,

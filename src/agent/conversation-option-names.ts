@@ -21,6 +21,7 @@ export const conversationOptionNames: OptionNames<ConversationOptions> = {
   turnTimeoutMs: true,
   outputSchema: true,
   onEvent: true,
+  capturesContent: true,
   session: true,
   threadId: true,
   initialItems: true,

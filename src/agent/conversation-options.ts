@@ -74,6 +74,11 @@ export interface ConversationOptions {
   /** A JSON Schema for the final message of each turn. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
   onEvent?: AgentListener | undefined;
+  /**
+   * Whether the spans for an OpenTelemetry provider that the program has registered contain prompts, answers, arguments and
+   * outputs. Default: false, but in the program `brig` as its settings say.
+   */
+  capturesContent?: boolean | undefined;
   /** File that records the session; closed with the conversation. Default: none. */
   session?: SessionLog | undefined;
   /** Default: a new UUID. */

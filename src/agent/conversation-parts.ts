@@ -7,12 +7,15 @@ import { ContextMessages } from "./context/context-messages.js";
 import { defaultInstructions } from "./context/prompt.js";
 import type { ConversationOptions } from "./conversation-options.js";
 import type { ResponseItem } from "./model/items.js";
+import type { ModelClient } from "./model/model-client.js";
 import { profileOf } from "./model/model-profile.js";
+import { observedModel } from "./model/observed-model.js";
 import { RestorePoints } from "./restore-points/restore-points.js";
 import { changesMissingMessage } from "./restore-points/workspace-messages.js";
 import { noSessionLog } from "./session/write/session-file.js";
 import { SessionRecorder } from "./session-recorder.js";
 import { SetupOnce } from "./setup/session-setup.js";
+import { ConversationTelemetry } from "./telemetry/conversation-telemetry.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";
 
@@ -21,6 +24,10 @@ export interface ConversationParts {
   threadId: string;
   instructions: string;
   truncation: TruncationPolicy;
+  /** Reports its requests as events. */
+  model: ModelClient;
+  /** Null for an agent, whose events are those of its session, too. */
+  telemetry: ConversationTelemetry | null;
   now: () => Date;
   random: () => number;
   transcript: Transcript;
@@ -32,21 +39,31 @@ export interface ConversationParts {
 }
 
 export function conversationParts(options: ConversationOptions, place: AgentPlace | null): ConversationParts {
-  const { model, now = () => new Date(), random = Math.random } = options;
+  const { now = () => new Date(), random = Math.random } = options;
   const instructions = options.instructions ?? defaultInstructions;
-  const truncation = options.truncation ?? profileOf(model.model).truncation;
+  const truncation = options.truncation ?? profileOf(options.model.model).truncation;
   const threadId = options.threadId ?? createThreadId(now());
+  const { onEvent, capturesContent } = options;
+  const telemetry = place === null ? new ConversationTelemetry({ capturesContent }) : null;
   const transcript = new Transcript({
     log: options.session ?? noSessionLog,
-    onEvent: options.onEvent,
+    onEvent: (event) => {
+      telemetry?.take(event);
+      onEvent?.(event);
+    },
     truncation,
     fixedTokens: tokensOfBytes(Buffer.byteLength(instructions)),
     initialItems: options.initialItems,
     usage: options.earlierUse?.usage,
   });
+  const { provider, model: name } = options.model;
+  const model = observedModel(options.model, {
+    onRequest: () => transcript.emit({ kind: "request-started", provider, model: name }),
+    onEnd: (end) => transcript.emit({ kind: "request-ended", ...end }),
+  });
   const recorder = new SessionRecorder(transcript, {
     threadId,
-    provider: model.provider,
+    provider,
     ...beginningOf(options, place),
     now,
   });
@@ -54,6 +71,8 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     threadId,
     instructions,
     truncation,
+    model,
+    telemetry,
     now,
     random,
     transcript,

@@ -100,6 +100,8 @@ export class JsonEvents {
       case "sandbox-ready":
       case "setup-output":
       case "mcp-servers-starting":
+      case "request-started":
+      case "request-ended":
       case "text-delta":
       case "compaction-started":
       case "compacted":

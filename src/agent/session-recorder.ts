@@ -17,7 +17,7 @@ import {
   sessionMeta,
   setupRecord,
 } from "./session/write/session-records.js";
-import type { SessionSandbox } from "./session-sandbox.js";
+import type { SandboxStart, SessionSandbox } from "./session-sandbox.js";
 import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";
 
@@ -76,7 +76,7 @@ export class SessionRecorder {
     this.#transcript.emit({ kind: "session-started", threadId, sessionFile });
     for (const say of this.#early.splice(0)) say();
     const { network } = setting;
-    if (started !== null) this.started(started.sandbox, { startMs: started.startMs, network });
+    if (started !== null) this.started(started, network);
     this.#egress.begin();
     for (const item of openingItems) this.#transcript.recordItem(item);
   }
@@ -133,14 +133,12 @@ export class SessionRecorder {
   }
 
   /** A sandbox that starts before the session has begun is reported by `begin`. */
-  started(
-    { id, image, proof, snapshotId }: AgentSandbox,
-    { startMs, network }: { startMs: number; network: SessionSetting["network"] },
-  ): void {
+  started({ sandbox, startMs, readyAt }: SandboxStart, network: SessionSetting["network"]): void {
     if (!this.#hasBegun) return;
+    const { id, image, proof, snapshotId } = sandbox;
     this.#transcript.keep(sandboxRecord({ id, image, proof, startMs, snapshotId }));
     if (network.kind !== "none") this.#transcript.keep(egressRecord(id, network));
-    this.#transcript.emit({ kind: "sandbox-ready", sandboxId: id, startMs });
+    this.#transcript.emit({ kind: "sandbox-ready", sandboxId: id, startMs, readyAt });
   }
 
   escalated({ id, image, proof }: AgentSandbox, startMs: number): void {

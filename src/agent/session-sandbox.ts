@@ -2,6 +2,13 @@ import type { ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { SessionServers } from "./session-servers.js";
 
+/** A sandbox that has started; `readyAt` is in milliseconds since 1970. */
+export interface SandboxStart {
+  sandbox: AgentSandbox;
+  startMs: number;
+  readyAt: number;
+}
+
 /**
  * The sandbox that a session works in, which may still be starting, and the tools and MCP servers that work
  * with it.
@@ -12,7 +19,7 @@ export class SessionSandbox {
   /** Null without MCP servers. */
   readonly servers: SessionServers | null;
   readonly tools: ToolRegistry;
-  started: { sandbox: AgentSandbox; startMs: number } | null = null;
+  started: SandboxStart | null = null;
   /** Whether the sandbox could not start, or has died. */
   isLost = false;
   #closing: Promise<unknown> | null = null;
@@ -22,7 +29,7 @@ export class SessionSandbox {
     options: {
       openServers: (ready: Promise<AgentSandbox>) => SessionServers | null;
       openTools: (ready: Promise<AgentSandbox>, servers: SessionServers | null) => ToolRegistry;
-      onStart: (sandbox: AgentSandbox, startMs: number) => void;
+      onStart: (start: SandboxStart) => void;
       onFailure: (error: unknown) => void;
     },
   ) {
@@ -33,8 +40,8 @@ export class SessionSandbox {
     this.ready.then(
       (sandbox) => {
         if (this.#closing !== null) return;
-        this.started = { sandbox, startMs: performance.now() - startedAt };
-        options.onStart(sandbox, this.started.startMs);
+        this.started = { sandbox, startMs: performance.now() - startedAt, readyAt: Date.now() };
+        options.onStart(this.started);
       },
       (error: unknown) => {
         this.isLost = true;

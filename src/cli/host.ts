@@ -14,6 +14,8 @@ export type HostProcess = Pick<
 
 export interface Host extends CliContext {
   exitStatus(): number;
+  /** Runs what was left for the end of the program. */
+  finish(): Promise<void>;
   /** The reason why standard output can no longer be written; null while it can. */
   outputFailure(): (Interruption & { error: unknown }) | null;
 }
@@ -33,6 +35,7 @@ export function openHost(host: HostProcess): Host {
   let outputFailure: Interruption | null = null;
   let drain: ((interruption: Interruption) => void) | null = null;
   let exitStatus = 0;
+  const finishers: (() => Promise<string | null>)[] = [];
   let environment: Environment | undefined;
   let stdin: InputStream | undefined;
 
@@ -96,6 +99,13 @@ export function openHost(host: HostProcess): Host {
     onExit: (restore) => {
       host.on("exit", restore);
       return { [Symbol.dispose]: () => void host.off("exit", restore) };
+    },
+    beforeEnd: (finish) => {
+      finishers.push(finish);
+    },
+    finish: async () => {
+      for (const line of await Promise.all(finishers.splice(0).map((finish) => finish())))
+        if (line !== null) host.stderr.write(line);
     },
     interrupt: () => {
       host.kill(host.pid, "SIGINT");

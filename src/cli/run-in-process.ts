@@ -11,6 +11,7 @@ export async function runInProcess(host: Host, run: () => Promise<number | null>
   step("the command line program is loaded");
   const failure = await run();
   step("everything is closed");
+  await host.finish();
   const cut = await flushUntilInterrupted(host);
   const lost = host.outputFailure();
   if (failure === null && lost?.isQuiet === false)

@@ -34,6 +34,8 @@ export interface CliContext {
   drainFirst(drain: (interruption: Interruption) => void): Disposable;
   /** Until it is disposed of, `restore` is called as the program ends, also if it crashes. */
   onExit(restore: () => void): Disposable;
+  /** `finish` runs once the command has ended, before the program does. It resolves to a line for the user, or to null. */
+  beforeEnd(finish: () => Promise<string | null>): void;
   /** Does what ctrl-C does. For raw mode, in which the terminal sends no signal. */
   interrupt(): void;
   /**

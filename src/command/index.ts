@@ -42,4 +42,5 @@ export type { PublishedPort } from "./ports/sandbox-ports.js";
 export { receiptText } from "./receipt-text.js";
 export { fitted, flush, say, usesColour, write, writeJson, writeTable } from "./render.js";
 export { ENDS_WITH_INPUT, noteWait, readInput } from "./streams.js";
+export { startTelemetry } from "./telemetry.js";
 export { attachTerminal, terminalSize } from "./terminal-session.js";

@@ -57,6 +57,7 @@ export { proposeHosts } from "./egress/log/propose-hosts.js";
 export { scopeOf } from "./egress/rules/target.js";
 export { SecretMask } from "./egress/secrets/secret-mask.js";
 export type { SentHeaders } from "./egress/secrets/sent-headers.js";
+export { openWatch } from "./files/file-watch.js";
 export type { ImageName } from "./images/definition.js";
 export { imageDefinitions } from "./images/definition.js";
 export { diagnoseImages } from "./images/diagnose-images.js";

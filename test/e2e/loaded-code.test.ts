@@ -65,14 +65,16 @@ async function sourcesOf(file: string): Promise<string[]> {
 it("a command in a built-in mode loads neither zod nor a parser of TOML nor a server, which would delay it", async () => {
   const { sources } = await codeLoadedBy(["exec", "--", "true"]);
   expect(sources.join("\n")).toMatch(/src\/sandbox\/sandbox\.ts/);
-  expect(sources.filter((source) => /node_modules\/(?:zod|smol-toml|hono|@hono)\//.test(source))).toEqual([]);
+  expect(
+    sources.filter((source) => /node_modules\/(?:zod|smol-toml|hono|@hono|@opentelemetry)\//.test(source)),
+  ).toEqual([]);
 });
 
 it("a run loads no code of servers, logins or conversations, which would delay its first request", async () => {
   const { sources } = await codeLoadedBy(["run", "go"], { steps: [{ text: "done" }] });
   expect(sources.join("\n")).toMatch(/src\/agent\/turn\/turn-loop\.ts/);
   const others =
-    /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child))\/|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|markdown-it|openid-client|@modelcontextprotocol)\//;
+    /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child|telemetry\/(?:conversation-spans|export|otlp)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|markdown-it|openid-client|@modelcontextprotocol|@opentelemetry)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 

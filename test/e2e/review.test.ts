@@ -1,5 +1,6 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { BrigOptions } from "../support/cli.js";
@@ -91,6 +92,27 @@ describe("brig review", () => {
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toEqual(found);
     expect(JSON.parse(await readFile(join(repository, "review.json"), "utf8"))).toEqual(found);
+  });
+
+  it("writes through no link that lies in the way of its file, even one that was there before", async () => {
+    await modelThat(reviewOf());
+    const outside = join(home, "outside");
+    await writeFile(outside, "mine");
+    await symlink(outside, join(repository, "review.md"));
+    const { exitCode, stdout } = await review(["-o", "review.md"]);
+    expect([exitCode, stdout]).toEqual([2, "It has a fault.\n"]);
+    expect(await readFile(outside, "utf8")).toBe("mine");
+  });
+
+  it("is what brig-codex exec review does", async () => {
+    const server = await modelThat(reviewOf());
+    const program = fileURLToPath(new URL("../../dist/cli/codex.js", import.meta.url));
+    const args = ["exec", "review", "--base", "main", "-o", "review.md"];
+    const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", GITHUB_ACTIONS: "" };
+    const { stdout } = await execa(process.execPath, [program, ...args], { cwd: repository, env });
+    expect(stdout).toBe("It has a fault.");
+    expect(await readFile(join(repository, "review.md"), "utf8")).toBe("It has a fault.");
+    expect(JSON.stringify(server.requests[0]?.body.input)).toContain("git merge-base HEAD 'main'");
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -377,6 +377,23 @@ it("brig run prints a final message that cannot be written to its file", async (
   expect(done.stdout).toBe("hi\n");
   expect(done.stderr).toContain("the final message cannot be written to /dev/full");
   expect(done.exitCode).toBe(2);
+});
+
+it.each([
+  ["a link in place of the file", (target: string) => `ln -sf ${target}/mine.md answers/answer.md`],
+  ["a link in place of its directory", (target: string) => `rm -r answers; ln -s ${target} answers`],
+])("brig run -o writes nothing through %s", async (what, command) => {
+  const outside = join(folder.path, what);
+  await mkdir(outside);
+  await writeFile(join(outside, "mine.md"), "mine");
+  await rm(join(workspace, "answers"), { recursive: true, force: true });
+  await mkdir(join(workspace, "answers"));
+  const calls = [{ shell: { command: ["sh", "-c", command(`'${outside}'`)] } }];
+  const file = await script("links", JSON.stringify({ steps: [{ calls }, { text: "done" }] }));
+  const given = ["-s", "workspace-write", "-o", "answers/answer.md", "--script", file, "go"];
+  expect(await run(given)).toMatchObject({ exitCode: 2, stdout: "done\n" });
+  expect(await readdir(outside)).toEqual(["mine.md"]);
+  expect(await readFile(join(outside, "mine.md"), "utf8")).toBe("mine");
 });
 
 describe("brig run refuses", () => {

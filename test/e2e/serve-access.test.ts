@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { copyFile, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { request } from "node:https";
 import { connect, type Socket } from "node:net";
@@ -14,6 +14,7 @@ import type { BrigClientOptions } from "../../src/services/serve/client/http-cal
 import { Authority } from "../support/certificates.js";
 import { brig } from "../support/cli.js";
 import { brigHere } from "../support/cli-here.js";
+import { freePort } from "../support/free-port.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 interface Announced {
@@ -262,6 +263,31 @@ it("reads its clients anew when their file changes, and keeps them when it is br
     ...{ code: "serve.refused", message: expect.stringContaining("may only look") },
   });
 });
+
+it("goes on counting the minutes of its clients after a restart", async () => {
+  await using directory = await temporaryDirectory();
+  const file = join(directory.path, "clients.toml");
+  const token = "alice".padEnd(32, "-");
+  await writeFile(file, `[clients.alice]\ntoken = "${token}"\nminutesPerDay = 1\n`);
+  const args = ["--listen", `127.0.0.1:${await freePort()}`, "--tokens", file];
+  const first = await start(directory, args);
+  await clientOf({ url: first.url, token }).createSandbox();
+  const home = join(directory.path, "home", "serve");
+  const kept = async () => (await readdir(home).catch(() => [])).filter((name) => name.endsWith(".json"));
+  await expect.poll(kept, { timeout: 60_000 }).toHaveLength(1);
+  first.program.kill("SIGTERM");
+  await first.program;
+  const path = join(home, (await kept())[0] ?? "");
+  const counted = JSON.parse(await readFile(path, "utf8"));
+  expect(counted.clients).toEqual([["alice", expect.any(Number)]]);
+  // As if the sandbox had been there for longer.
+  await writeFile(path, JSON.stringify({ ...counted, clients: [["alice", 59_000]] }));
+  const second = await start(directory, args);
+  const client = clientOf({ url: second.url, token });
+  await client.createSandbox();
+  await expect.poll(async () => await client.listSandboxes(), { timeout: 30_000 }).toEqual([]);
+  await expect(client.createSandbox()).rejects.toMatchObject({ code: "serve.quota" });
+}, 180_000);
 
 it("notes who has asked for what, without secrets, in a file that may be moved away", async () => {
   await using directory = await temporaryDirectory();

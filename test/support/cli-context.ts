@@ -33,6 +33,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     suspend: () => undefined,
     drainFirst: () => ({ [Symbol.dispose]: () => undefined }),
     onExit: () => ({ [Symbol.dispose]: () => undefined }),
+    beforeEnd: () => undefined,
     interrupt: () => undefined,
     exitStatus: 0,
     setExitStatus(status) {

@@ -12,6 +12,7 @@ import { providerSchema } from "../model/provider-schema.js";
 import { agentsSchema } from "./agents-schema.js";
 import { imagesSchema } from "./images-schema.js";
 import { mcpServersSchema } from "./mcp-servers-schema.js";
+import { otelSchema } from "./otel-schema.js";
 import { networkSetting, setupSchema } from "./setup-schema.js";
 import { toolsSchema, webSearchMode } from "./tools-schema.js";
 
@@ -273,6 +274,7 @@ export const configSchema = z.object({
     .record(z.string().min(1), z.string().min(1))
     .default({})
     .describe("Images by the names that clients of `brig serve` give as a template of E2B"),
+  otel: otelSchema.prefault({}).describe("Spans and measurements for OpenTelemetry: see docs/telemetry.md"),
   prices: pricesSchema
     .default({})
     .describe("What models cost, by name, in place of the prices that brig knows"),

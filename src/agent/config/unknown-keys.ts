@@ -146,7 +146,6 @@ const UNUSED_KEYS: ReadonlySet<string> = new Set([
   "notify",
   "orchestrator",
   "oss_provider",
-  "otel",
   "permissions",
   "personality",
   "plan_mode_reasoning_effort",

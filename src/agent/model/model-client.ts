@@ -50,7 +50,8 @@ export type ModelEvent =
   | { kind: "text-delta"; text: string }
   | { kind: "reasoning-delta"; text: string }
   | { kind: "item"; item: ResponseItem }
-  | { kind: "completed"; usage: TokenUsage | null }
+  /** `model`: what the endpoint calls the model that answered, if it says that. */
+  | { kind: "completed"; usage: TokenUsage | null; model?: string | undefined }
   /** The response ended early. Another request with the items so far may continue it. */
   | BrokenResponse;
 

@@ -4,6 +4,7 @@ import type { ApprovalPolicy, Sandbox, SandboxMode, UnresolvedSettings } from ".
 import type { AskedUser } from "../../tools/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import type { Approver } from "../approvals/approvals.js";
+import type { Config } from "../config/config-schema.js";
 import type { McpServerInput } from "../config/mcp-servers-schema.js";
 import type { ConfigChoice } from "../config/settings/load-config.js";
 import type { SessionSetting } from "../session/setting.js";
@@ -72,6 +73,8 @@ export interface SessionHost {
   readonly signal: AbortSignal;
   /** Tells the user a sentence, or the message and the hint of a warning. Both may hold text of others, so it makes them harmless. */
   warn(warning: string | BrigError): Promise<void>;
+  /** Called with the configuration of a session before anything of it is opened. Default: nothing. */
+  onConfig?: ((config: Config) => Promise<void>) | undefined;
   /** Called with each sandbox of the session before it is used. If it fails, the sandbox is closed. Default: nothing. */
   onSandbox?: ((sandbox: Sandbox, session: { threadId: string }) => Promise<void>) | undefined;
   /** Answers requests for approval. Default: nobody. */

@@ -69,6 +69,7 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
     beginsSession: earlier === undefined,
   });
   const { config, sandbox, setting } = run;
+  await host.onConfig?.(config);
   const isOverlay = config.workspace_kind === "overlay" && sandbox.workspace !== null;
   const { from, loss } = await workspaceStart(earlierWorkspace, sandbox, { isOverlay, warn });
   const threadId = earlier?.threadId ?? createThreadId(new Date());

@@ -3,6 +3,7 @@ import type { EgressEntry, OutputPart } from "../../sandbox/index.js";
 import type { AgentState, ToolActivity } from "../../tools/index.js";
 import type { AgentPlacement } from "../agents/agent-label.js";
 import type { TokenUsage } from "../model/model-client.js";
+import type { RequestEnd } from "../model/observed-model.js";
 import type { SessionReceipt } from "../session/receipts.js";
 import type { PointChange } from "../session/restore-point.js";
 import type { WebSearch } from "./web-search-event.js";
@@ -11,7 +12,8 @@ import type { WebSearch } from "./web-search-event.js";
  * Everything that happens in a session, in this order:
  *
  * 1. `session-started` once, then `turn-started` for each turn.
- * 2. For each response of the model: `text-delta`, `reasoning`, `message` and its calls. A call is
+ * 2. For each response of the model: `request-started`, then `text-delta`, `reasoning`, `message` and its calls, and
+ *    `request-ended` when the response has arrived, whose calls may still run. A call is
  *    `call-started`, then perhaps `approval-requested` and `approval-answered`, then for a command
  *    `command-declined` or `command-started`, `command-output` and `command-ended`, for a patch
  *    `patch-started` and `patch-ended`, for a tool of an MCP server `mcp-call-started`, `mcp-call-progress`,
@@ -30,12 +32,16 @@ import type { WebSearch } from "./web-search-event.js";
  */
 export type AgentEvent =
   | { kind: "session-started"; threadId: string; sessionFile: string | null }
-  | { kind: "turn-started" }
+  | { kind: "turn-started"; prompt: string }
   | { kind: "setup-started"; argv: readonly string[]; network: string }
   | { kind: "setup-output"; chunk: Uint8Array }
   /** `output` is its beginning and its end. All are null if it was interrupted, or could not run. */
   | { kind: "setup-ended"; exitCode: number | null; durationMs: number | null; output: string | null }
-  | { kind: "sandbox-ready"; sandboxId: string; startMs: number }
+  /** `readyAt`: in milliseconds since 1970. The event may come later, since a sandbox may start before the first turn. */
+  | { kind: "sandbox-ready"; sandboxId: string; startMs: number; readyAt: number }
+  /** The model is asked for a response, or for the summary of a compaction. */
+  | { kind: "request-started"; provider: string; model: string }
+  | ({ kind: "request-ended" } & RequestEnd)
   | { kind: "text-delta"; text: string }
   | { kind: "reasoning"; text: string }
   | { kind: "message"; text: string }

@@ -51,7 +51,7 @@ async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): 
   const { transcript, compactor, contextMessages, signal } = context;
   const asked = userMessage(prompt, images);
   transcript.keep(records.turnStartedEvent(context.id));
-  transcript.emit({ kind: "turn-started" });
+  transcript.emit({ kind: "turn-started", prompt });
   const { kind } = await compactor.compactIfFull({ signal }, { comingTokens: itemTokens(asked) });
   if (kind === "compacted") contextMessages.forget();
   try {

@@ -23,6 +23,7 @@ import {
   configChoice,
   flaggedLimits,
   say,
+  startTelemetry,
   write,
   writeJson,
   writeTable,
@@ -50,6 +51,7 @@ export async function runBatchCommand(
   const { config, warnings, notes } = await loadConfig(context.environment, configChoice(flags, context));
   for (const sentence of [...warnings, ...notes])
     await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
+  await startTelemetry(config, context);
   const { agent, options: agentOptions } = await chosenAgent(flags, { config, context });
   const { tasks, origins } = await chosenTasks(paths, flags, context);
   if (flags.dryRun === true) return await printPlan(tasks, flags, context);

@@ -7,7 +7,7 @@ import { resume, resumeTarget } from "../commands/resume.js";
 import { type RunFlags, runCommand } from "../commands/run.js";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flags.js";
 
-/** `codex exec [OPTIONS] [PROMPT]` and `codex exec [OPTIONS] resume [OPTIONS] [SESSION_ID] [PROMPT]`. */
+/** `codex exec [OPTIONS] [PROMPT]`, `codex exec [OPTIONS] review [OPTIONS] [PROMPT]` and `codex exec [OPTIONS] resume [OPTIONS] [SESSION_ID] [PROMPT]`. */
 export function defineCodexExec(command: Command, context: CliContext): void {
   addCodexOptions(command)
     .argument("[words...]", "the prompt; or the word resume, then a session's id or --last, then the prompt")
@@ -16,6 +16,12 @@ export function defineCodexExec(command: Command, context: CliContext): void {
       const { run, environment } = readCodexFlags(flags, context.environment);
       const caller = callerDefaults(flags, context);
       const own = { ...context, environment };
+      if (words[0] === "review") {
+        const { review } = await import("../review/review-command.js");
+        const { uncommitted, base, commit, title } = flags;
+        const asked = { uncommitted, base, commit, title };
+        return await review(onlyPrompt(words.slice(1)), { ...run, ...asked, caller }, own);
+      }
       if (words[0] === "resume") return await resumeSession(words.slice(1), { ...run, caller }, own);
       await runCommand(onlyPrompt(words), { ...run, caller }, { context: own });
     });
@@ -47,6 +53,10 @@ function addCodexOptions(command: Command): Command {
     .addOption(new Option("--color <when>", "when to use colours").choices(["always", "never", "auto"]))
     .option("--last", "with resume: the most recent session of this directory")
     .option("--all", "with resume --last: the most recent session of any directory")
+    .option("--uncommitted", "with review: what is not committed (default)")
+    .option("--base <branch>", "with review: what has changed since this branch was left")
+    .option("--commit <sha>", "with review: what a commit has changed")
+    .option("--title <title>", "with review --commit: the title of the commit")
     .option("--search", 'the same as -c web_search="live"')
     .option("--enable <feature>", "the same as -c features.FEATURE=true", collect)
     .option("--disable <feature>", "the same as -c features.FEATURE=false", collect)

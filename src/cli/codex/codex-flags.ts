@@ -1,8 +1,9 @@
 import { type BrigError, invalidUsage } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
 import type { ResumeFlags } from "../commands/resume.js";
+import type { ReviewedChange } from "../review/review-command.js";
 
-export interface CodexFlags {
+export interface CodexFlags extends ReviewedChange {
   json?: boolean;
   config?: string[];
   model?: string;
@@ -69,7 +70,18 @@ export function readCodexFlags(
 
 /** Throws for flags and subcommands that brig has no counterpart of. */
 export function refuseUnsupported(flags: CodexFlags, [word]: readonly string[]): void {
-  if (word === "review" || word === "fork" || word === "help")
+  if (word === "review" && flags.json === true)
+    throw refused(
+      "exec review --json",
+      "use brig review --json, which prints the findings as one JSON object",
+    );
+  const { uncommitted, base, commit, title } = flags;
+  if (word !== "review" && (uncommitted ?? base ?? commit ?? title) !== undefined)
+    throw invalidUsage(
+      "--uncommitted, --base, --commit and --title are for exec review",
+      "put the word review before them",
+    );
+  if (word === "fork" || word === "help")
     throw refused(
       `exec ${word}`,
       word === "fork"

@@ -1,4 +1,5 @@
-import { stat, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Writable } from "node:stream";
 import { type Command, Option } from "commander";
@@ -22,6 +23,7 @@ import {
   write,
 } from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
@@ -89,22 +91,22 @@ export async function runCommand(
   flags: RunFlags,
   options: RunOptions,
 ): Promise<void> {
-  const { result, session } = await runSession(argument, flags, options);
+  const { result, session, output } = await runSession(argument, flags, options);
   const { context } = options;
   const message = await finish(result, { flags, context, session });
-  if (message !== null)
-    await deliver(message, { ...flags, isMarkdown: flags.outputSchema === undefined }, context);
+  const isMarkdown = flags.outputSchema === undefined;
+  if (message !== null) await deliver(message, { json: flags.json, isMarkdown, output, context });
 }
 
 export async function runSession(
   argument: string | undefined,
   flags: RunFlags,
   { context, earlier, given }: RunOptions,
-): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
+): Promise<{ result: AgentResult; session: SessionLog | undefined; output: OutputFile | null }> {
   // Reports wrong flags before standard input is read.
   const { outputSchema } = given ?? {};
   const settings = { ...(await runSettings(flags, context)), ...(outputSchema && { outputSchema }) };
-  await checkOutputFile(flags, context);
+  const output = await outputFile(flags, context);
   const prompt = given?.prompt ?? (await readPrompt(argument, context));
   const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
@@ -121,7 +123,7 @@ export async function runSession(
   if (context.stderr.isTTY === true) messages.pause();
   try {
     const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
-    return { result, session: options.session };
+    return { result, session: options.session, output };
   } finally {
     await messages.resume();
     await learning?.end(flags);
@@ -190,22 +192,32 @@ export async function finish(
   return result.lastMessage ?? "";
 }
 
-interface Delivery extends RunFlags {
+interface Delivery {
+  /** Whether the message is in the events already. Default: false. */
+  json?: boolean | undefined;
   /** Whether a person at a terminal is shown the message laid out. Default: false. */
   isMarkdown?: boolean;
+  /** Null if no file is asked for. */
+  output: OutputFile | null;
+  context: CliContext;
 }
 
 /** Prints the message before it writes the file, so that the message is not lost if writing fails. */
-export async function deliver(message: string, flags: Delivery, context: CliContext): Promise<void> {
-  await print(message, flags, context);
-  if (flags.outputLastMessage === undefined) return;
+export async function deliver(
+  message: string,
+  { json, isMarkdown, output, context }: Delivery,
+): Promise<void> {
+  if (json !== true && message !== "") await print(message, { isMarkdown, context });
+  if (output === null) return;
   if (message === "") await say(context.stderr, "brig: there is no final message, so the file is empty\n");
-  await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
+  await output.write(message);
 }
 
-async function print(message: string, flags: Delivery, context: CliContext): Promise<void> {
-  if (flags.json === true || message === "") return;
-  if (flags.isMarkdown === true && isScreen(context)) {
+async function print(
+  message: string,
+  { isMarkdown, context }: Pick<Delivery, "isMarkdown" | "context">,
+): Promise<void> {
+  if (isMarkdown === true && isScreen(context)) {
     // Loaded only now, because the parser would delay the first request.
     const { messageText } = await import("../conversation/screen/markdown-lines.js");
     const { cols: columns } = terminalSize(context.stdout);
@@ -218,24 +230,44 @@ async function print(message: string, flags: Delivery, context: CliContext): Pro
   await write(context.stdout, neutralise(text, { keepsInvisible: context.stdout.isTTY !== true }));
 }
 
-/** Fails before the work begins if the final message could not be written. */
-async function checkOutputFile({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<void> {
-  if (outputLastMessage === undefined) return;
-  const file = resolve(cwd, outputLastMessage);
-  const isDirectory = async (path: string) => (await stat(path).catch(() => null))?.isDirectory() === true;
-  if ((await isDirectory(dirname(file))) && !(await isDirectory(file))) return;
-  throw invalidUsage(
-    `the final message cannot be written to ${file}`,
-    "name a file in a directory that exists",
-  );
+/** A file for the final message, in a directory that was looked at before the work began. */
+export interface OutputFile {
+  write(message: string): Promise<void>;
 }
 
-async function writeMessage(file: string, message: string): Promise<void> {
-  try {
-    await writeFile(file, message);
-  } catch (cause) {
-    throw new BrigError(`the final message cannot be written to ${file}`, { code: "usage.invalid", cause });
-  }
+/**
+ * Fails before the work begins if the final message could not be written. What runs may put links in the way of the file, and nothing is
+ * written through one, except in `/dev`, which has some for a program's own streams. Null if no file is asked for.
+ */
+async function outputFile({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<OutputFile | null> {
+  if (outputLastMessage === undefined) return null;
+  const file = resolve(cwd, outputLastMessage);
+  const isDirectory = async (path: string) => (await stat(path).catch(() => null))?.isDirectory() === true;
+  if (!(await isDirectory(dirname(file))) || (await isDirectory(file)))
+    throw invalidUsage(
+      `the final message cannot be written to ${file}`,
+      "name a file in a directory that exists",
+    );
+  const folder = await realpath(dirname(file));
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+  // Opening a pipe that nobody reads would never end.
+  const careful = file.startsWith("/dev/") ? 0 : O_NOFOLLOW | O_NONBLOCK;
+  return {
+    async write(message) {
+      try {
+        if ((await realpath(dirname(file))) !== folder)
+          throw new Error("its directory has become another one");
+        await using handle = await open(file, O_WRONLY | O_CREAT | O_TRUNC | careful, 0o666);
+        await handle.writeFile(message);
+      } catch (cause) {
+        throw new BrigError(`the final message cannot be written to ${file}`, {
+          code: "usage.invalid",
+          hint: errnoOf(cause) === "ELOOP" ? "it is a symbolic link: name another file" : undefined,
+          cause,
+        });
+      }
+    },
+  };
 }
 
 function summary({ toolCalls, callLatenciesMs, sessionFile, ...used }: AgentResult): string {

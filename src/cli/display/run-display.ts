@@ -110,6 +110,8 @@ export class RunDisplay {
       // The output of the command says what was refused.
       case "egress":
       case "turn-started":
+      case "request-started":
+      case "request-ended":
       case "text-delta":
       case "compacted":
       case "turn-completed":

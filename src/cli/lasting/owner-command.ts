@@ -127,6 +127,7 @@ function contextOf(
     ...{ stdin: Readable.from([]), stdout: new PassThrough().resume(), stderr, cwd, signal },
     environment: readEnvironment(variables, { cwd: () => cwd }),
     interruption: () => null,
+    beforeEnd: () => undefined,
     drainFirst: () => ({ [Symbol.dispose]: () => undefined }),
     onExit: () => ({ [Symbol.dispose]: () => undefined }),
     interrupt: () => undefined,

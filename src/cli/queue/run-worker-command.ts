@@ -4,7 +4,7 @@ import { loadConfig } from "../../agent/index.js";
 import type { WorkerEvent } from "../../batch/index.js";
 import { openAttemptAdmission, runWorker } from "../../batch/index.js";
 import type { CliContext } from "../../command/index.js";
-import { configChoice, openBatchImages, say } from "../../command/index.js";
+import { configChoice, openBatchImages, say, startTelemetry } from "../../command/index.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { visibleLine } from "../../lib/terminal/visible-line.js";
 import { connectEngine } from "../../sandbox/index.js";
@@ -19,6 +19,7 @@ export async function runWorkerCommand(flags: WorkerFlags, context: CliContext):
   const store = await openResults(flags, context);
   const { config, warnings, notes } = await loadConfig(environment, configChoice(flags, context));
   for (const sentence of [...warnings, ...notes]) await say(stderr, `brig: ${visibleLine(sentence)}\n`);
+  await startTelemetry(config, context);
   const engine = await connectEngine({ env: environment });
   await using opened = await openQueue(flags, context);
   const images = openBatchImages(flags, { engine, config, context });

@@ -6,11 +6,15 @@ import { neutralise } from "../../lib/terminal/terminal.js";
 import { withoutCommands } from "../../lib/workflow-command.js";
 import { deliver, finish, runSession } from "../commands/run.js";
 
-interface ReviewFlags extends AgentFlags {
+/** What is to be reviewed. */
+export interface ReviewedChange {
   uncommitted?: boolean;
   base?: string;
   commit?: string;
   title?: string;
+}
+
+interface ReviewFlags extends AgentFlags, ReviewedChange {
   json?: boolean;
   annotations?: "github";
   outputLastMessage?: string;
@@ -38,14 +42,18 @@ export function defineReview(command: Command, context: CliContext): void {
     .action(async (prompt: string | undefined, flags: ReviewFlags) => await review(prompt, flags, context));
 }
 
-async function review(argument: string | undefined, flags: ReviewFlags, context: CliContext): Promise<void> {
+export async function review(
+  argument: string | undefined,
+  flags: ReviewFlags,
+  context: CliContext,
+): Promise<void> {
   const { readReview, reviewAnnotations, reviewJsonSchema, reviewText } = await import("./findings.js");
   const words = await ownWords(argument, context);
   const prompt = `${GUIDELINES}\n\n${taskOf(flags, words)}`;
   // Whatever the configuration says, a review changes nothing unless its own command line allows it.
   const mode = flags.policy === undefined ? { sandbox: flags.sandbox ?? "read-only" } : {};
   const runFlags = { ...flags, ...mode, json: false };
-  const { result, session } = await runSession(undefined, runFlags, {
+  const { result, session, output } = await runSession(undefined, runFlags, {
     context,
     given: { prompt, outputSchema: reviewJsonSchema() },
   });
@@ -59,15 +67,11 @@ async function review(argument: string | undefined, flags: ReviewFlags, context:
     });
   const { GITHUB_ACTIONS, GITHUB_WORKSPACE } = context.environment.variables;
   if (flags.json === true) {
-    await deliver(JSON.stringify(found), { outputLastMessage: flags.outputLastMessage }, context);
+    await deliver(JSON.stringify(found), { output, context });
   } else {
     const text = found === null ? message : reviewText(found);
     const isInJob = flags.annotations !== undefined || GITHUB_ACTIONS === "true";
-    await deliver(
-      isInJob ? withoutCommands(text) : text,
-      { outputLastMessage: flags.outputLastMessage },
-      context,
-    );
+    await deliver(isInJob ? withoutCommands(text) : text, { output, context });
   }
   if (found === null || flags.annotations === undefined) return;
   const lines = reviewAnnotations(found, GITHUB_WORKSPACE ?? context.cwd);

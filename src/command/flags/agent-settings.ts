@@ -9,6 +9,7 @@ import { keptNote } from "../open-sandbox.js";
 import { publishPorts } from "../ports/published-ports.js";
 import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { say } from "../render.js";
+import { startTelemetry } from "../telemetry.js";
 import type { AgentFlags } from "./agent-flags.js";
 import { configChoice } from "./config-choice.js";
 import { readOutputSchema } from "./output-schema.js";
@@ -39,7 +40,7 @@ export async function agentSettings(flags: AgentFlags, context: CliContext): Pro
 
 /** A program that shows warnings on stderr, and publishes ports of each session's first sandbox, and after its end of the next. */
 export function sessionHost(
-  context: Pick<CliContext, "environment" | "cwd" | "signal" | "stderr">,
+  context: Pick<CliContext, "environment" | "cwd" | "signal" | "stderr" | "beforeEnd">,
   { publish }: { publish?: readonly PublishedPort[] | undefined } = {},
 ): SessionHost {
   const { environment, cwd, signal, stderr } = context;
@@ -49,6 +50,7 @@ export function sessionHost(
     cwd,
     signal,
     warn: (warning) => say(stderr, warningText(warning)),
+    onConfig: (config) => startTelemetry(config, context),
     async onSandbox(sandbox: Sandbox, { threadId: session }) {
       // Loaded with the sandbox, not before the first request to the model.
       const { settingsOf } = await import("../../sandbox/index.js");

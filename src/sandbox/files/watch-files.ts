@@ -4,6 +4,7 @@ import type { FileWatch, WatchedChange } from "../portable-sandbox.js";
 import type { CommandContext } from "../process/command.js";
 import { RunningProcess } from "../process/process.js";
 import { checkedPath, errnoError } from "./file-request.js";
+import { openWatch } from "./file-watch.js";
 
 /** In the toolbox, which every sandbox has. Its records are described in its source. */
 const PROGRAM = "/.brig/watch";
@@ -32,28 +33,13 @@ export async function watchFiles(
   // Whoever reads the changes is told.
   process.exit.catch(() => undefined);
   const records = readRecords(process, path);
-  const close = async () => {
-    await process.kill().catch(() => undefined);
-    await process.exit.catch(() => undefined);
-  };
-  try {
-    const first = await records.next();
-    if (first.done === true || first.value !== null) throw protocolError("a watch that did not begin");
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return {
-    async *[Symbol.asyncIterator]() {
-      try {
-        for await (const change of records) if (change !== null) yield change;
-      } finally {
-        await close();
-      }
+  return await openWatch(records, {
+    async end() {
+      await process.kill().catch(() => undefined);
+      await process.exit.catch(() => undefined);
     },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+    notBegun: () => protocolError("a watch that did not begin"),
+  });
 }
 
 /** Null says that the watch has begun. It ends with the directory. Errors: `file.*`; `sandbox.gone`; the signal's reason. */

@@ -24,11 +24,12 @@ import { connectEngine, DEFAULT_IMAGE, startPool } from "../../sandbox/index.js"
 import { readVersion } from "../../version.js";
 import { MemoryBudget } from "./http/memory-budget.js";
 import { serveHttp } from "./http/serve-http.js";
-import { KEPT_LEASE_SECONDS, type KeptHome, openKeptHome } from "./kept/kept-home.js";
+import { KEPT_LEASE_SECONDS, type KeptHome, minutesPath, openKeptHome } from "./kept/kept-home.js";
 import { newKeptDirectory } from "./kept/kept-records.js";
 import { type Access, openAccess } from "./open-access.js";
 import { OutputBudget } from "./processes/output-budget.js";
 import { measuredRoom } from "./sandboxes/machine-room.js";
+import { MinutesFile } from "./sandboxes/minutes-file.js";
 import { Needs } from "./sandboxes/needs.js";
 import { closedNetwork } from "./sandboxes/replace-network.js";
 import { addServeOptions, type ServeFlags } from "./serve-flags.js";
@@ -167,6 +168,7 @@ async function serviceOptions(
           },
           kept?.keeps === true ? () => newKeptDirectory(kept.directory) : undefined,
         );
+  const minutesFile = flags.tokens === undefined ? null : minutesPath(environment.brigHome, flags.listen);
   return {
     options: {
       places: {
@@ -188,6 +190,7 @@ async function serviceOptions(
         maxLifeMs: flags.maxLife,
       },
       quotaOf: (client) => access.http.clients().find(({ name }) => name === client)?.quota ?? {},
+      minutes: minutesFile === null ? undefined : new MinutesFile(minutesFile, { onWarning }),
       room: measuredRoom(engine, {
         count: flags.warm,
         need: await new Needs({ mode, limits }).ofSandbox({}),

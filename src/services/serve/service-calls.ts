@@ -19,6 +19,7 @@ import { accountCalls } from "./sandboxes/account-calls.js";
 import { Capacity, type CapacityLimits } from "./sandboxes/capacity.js";
 import { IdempotentCreates, type KnownKey } from "./sandboxes/idempotent-creates.js";
 import type { MachineRoom } from "./sandboxes/machine-room.js";
+import type { MinutesFile } from "./sandboxes/minutes-file.js";
 import { Needs } from "./sandboxes/needs.js";
 import { type FreePlaces, hasWorkspace, openFree, type SandboxRequest } from "./sandboxes/open-free.js";
 import { type AskedFor, refuseForbidden } from "./sandboxes/quota.js";
@@ -44,6 +45,8 @@ export interface ServiceOptions {
   templates?: Readonly<Record<string, string>> | undefined;
   /** What clients may have besides. Default: nothing else is limited. */
   quotaOf?: ((client: string) => ClientQuota) | undefined;
+  /** Where the minutes of clients are kept for the next service. Default: nowhere. */
+  minutes?: MinutesFile | undefined;
   /** What the engine's machine has. Default: it is not looked at. */
   room?: MachineRoom | undefined;
   /** Where what is kept of sandboxes and of their outputs counts. Default: nowhere. */
@@ -95,6 +98,7 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     openProtocols,
     limits,
     quotaOf,
+    minutes,
     room,
     memory,
     outputs,
@@ -105,7 +109,7 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
     episodes.endAllOf(client);
     void sandboxes.removeAllOf(client);
   };
-  const capacity = new Capacity(limits, { drain, quotaOf, room, onUsedUp });
+  const capacity = new Capacity(limits, { drain, quotaOf, minutes, room, onUsedUp });
   const quotas = openQuotas(options);
   const open = async (request: SandboxRequest, signal: AbortSignal) =>
     await openPlace(request, { places, attempts, signal });
@@ -207,6 +211,7 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       over.abort();
       const keeps = places.kept?.keeps === true;
       const [goOn] = await Promise.all([sandboxes.close({ keeps }), episodes.close()]);
+      await minutes?.close();
       return goOn;
     },
   };

@@ -278,6 +278,11 @@ describe.each(opened)(
       const aborted = await files.watch("/tmp", { signal: aborting.signal });
       aborting.abort(new Error("enough"));
       await expect(aborted[Symbol.asyncIterator]().next()).rejects.toThrow("enough");
+      // Whoever closes it wants to hear nothing more.
+      const closed = await files.watch("/tmp");
+      const reading = closed[Symbol.asyncIterator]().next();
+      await closed.close();
+      expect(await reading).toEqual({ done: true, value: undefined });
     });
 
     it("may close it twice", async () => {

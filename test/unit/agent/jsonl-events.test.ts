@@ -24,8 +24,8 @@ describe("the events of --json", () => {
     expect(
       translate([
         { kind: "session-started", threadId: "t-1", sessionFile: null },
-        { kind: "turn-started" },
-        { kind: "sandbox-ready", sandboxId: "s", startMs: 1 },
+        { kind: "turn-started", prompt: "go" },
+        { kind: "sandbox-ready", sandboxId: "s", startMs: 1, readyAt: 2 },
         { kind: "reasoning", text: "hm" },
         { kind: "reasoning", text: "" },
         { kind: "call-started", callId: "c", name: "shell", input: "{}" },
@@ -257,7 +257,7 @@ describe("the events of --json", () => {
     const total = { inputTokens: 600, cachedInputTokens: 240, outputTokens: 120, reasoningOutputTokens: 30 };
     const brig = translate([
       { kind: "session-started", threadId: codex[0].thread_id, sessionFile: null },
-      { kind: "turn-started" },
+      { kind: "turn-started", prompt: "go" },
       { kind: "reasoning", text: "**Thinking**\nhm" },
       { kind: "message", text: "I look." },
       ...command("c1", "echo hi; exit 3", [3, "hi\n"]),

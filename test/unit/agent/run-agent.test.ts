@@ -114,16 +114,19 @@ describe("a run", () => {
   - text: Done.
 `),
     });
-    // The sandbox is ready when it is ready.
+    // The sandbox is ready when it is ready, and a call may end before its response does.
     expect(kinds).toContain("sandbox-ready");
-    expect(kinds.filter((kind) => kind !== "sandbox-ready")).toEqual([
+    expect(kinds.filter((kind) => kind === "request-ended")).toHaveLength(2);
+    expect(kinds.filter((kind) => kind !== "sandbox-ready" && kind !== "request-ended")).toEqual([
       "session-started",
       "turn-started",
+      "request-started",
       "call-started",
       "command-started",
       "command-output",
       "command-ended",
       "call-ended",
+      "request-started",
       "text-delta",
       "message",
       "turn-completed",

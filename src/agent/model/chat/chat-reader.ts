@@ -68,6 +68,7 @@ const usageShape = z.object({
 
 const chunk = z.object({
   error: z.unknown().optional(),
+  model: z.string().optional().catch(undefined),
   choices: z
     .array(choice)
     .nullish()
@@ -99,6 +100,7 @@ export class ChatReader implements ResponseReader {
   readonly #calls: PendingCall[] = [];
   #finishReason: string | null = null;
   #usage: TokenUsage | null = null;
+  #model: string | undefined;
   readonly #limits = new ResponseLimits();
 
   constructor({ input }: ModelRequest, options: ChatReaderOptions) {
@@ -120,6 +122,7 @@ export class ChatReader implements ResponseReader {
       yield this.#options.refused(readStreamError(said.error));
       return;
     }
+    this.#model ??= said.model;
     const usage = readUsage(said.usage);
     if (usage !== null) this.#usage = usage;
     const [answer] = said.choices;
@@ -191,7 +194,7 @@ export class ChatReader implements ResponseReader {
     // The last call may be cut off, and nothing says whether it is.
     if (cutFinishes.has(finish)) throw incompleteResponse(finish, this.#usage);
     for (const item of this.#called()) yield { kind: "item", item };
-    yield { kind: "completed", usage: this.#usage };
+    yield { kind: "completed", usage: this.#usage, model: this.#model };
   }
 
   *#said(): Iterable<ResponseItem> {

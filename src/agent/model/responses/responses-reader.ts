@@ -21,6 +21,7 @@ const nextPart = z.object({ summary_index: z.number().min(1) });
 /** The response in an event that ends it. Some endpoints leave out its items. */
 const endedResponse = z.object({
   status: z.string().nullish().catch(null),
+  model: z.string().optional().catch(undefined),
   usage: usageShape.nullish().catch(null),
   output: z.array(z.unknown()).catch([]),
   error: z.unknown().optional(),
@@ -98,7 +99,7 @@ export class ResponsesReader implements ResponseReader {
     else if (response.status === "incomplete") yield* this.#incomplete(response);
     else {
       for (const item of this.#items.atEnd(response.output)) yield { kind: "item", item };
-      yield { kind: "completed", usage: readUsage(response.usage) };
+      yield { kind: "completed", usage: readUsage(response.usage), model: response.model };
     }
   }
 

@@ -1,6 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { inSpan } from "../../../agent/index.js";
 import { isBrigError } from "../../../errors.js";
 import { makeDirectory } from "../../../lib/files/make-directory.js";
 import type {
@@ -41,6 +42,17 @@ import { refuseUnsupported } from "./unsupported.js";
  */
 export async function runAttempt(attempt: Attempt): Promise<AttemptResult> {
   refuseUnsupported(attempt.task);
+  const { task, agent } = attempt;
+  const facts = {
+    "brig.task.name": task.name,
+    "brig.attempt.number": attempt.attempt,
+    "gen_ai.agent.name": agent.name,
+  };
+  const factsOf = ({ status }: AttemptResult) => ({ "brig.attempt.status": status });
+  return await inSpan({ name: `attempt ${task.name}`, facts, factsOf }, () => makeAttempt(attempt));
+}
+
+async function makeAttempt(attempt: Attempt): Promise<AttemptResult> {
   const progress = new AttemptProgress(attempt);
   try {
     await runStages(attempt, progress);

@@ -57,6 +57,8 @@ export class EventNeutraliser {
       case "session-started":
       case "sandbox-ready":
       case "setup-output":
+      case "request-started":
+      case "request-ended":
       // The output of the command says what was refused.
       case "egress":
         return [];

@@ -118,6 +118,8 @@ export class EventUpdates {
         break;
       case "session-started":
       case "sandbox-ready":
+      case "request-started":
+      case "request-ended":
       case "egress":
       case "agent-started":
       case "agent-state":

@@ -22,6 +22,7 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
   oauth: "refused",
   policy: "refused",
   egress: "refused",
+  otel: "refused",
   setup: "refused",
   runtime: "refused",
   git: "refused",

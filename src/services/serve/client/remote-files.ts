@@ -3,6 +3,7 @@ import { parseJson } from "../../../lib/json/parse-json.js";
 import { LineReader } from "../../../lib/line-reader.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import type { FileWatch, WatchedChange } from "../../../sandbox/index.js";
+import { openWatch } from "../../../sandbox/index.js";
 import { fileChangeLineSchema, fileStatSchema } from "../wire/file-schemas.js";
 import { entryListSchema, MAX_FILE_BYTES } from "../wire/schemas.js";
 import type { RemoteFiles } from "./client-types.js";
@@ -92,31 +93,14 @@ async function watchRemotely(
   const either = new AnySignal([signal, left.signal]);
   const request = { id, query: { path, recursive }, signal: either.signal };
   const changes = changesIn(calls.stream("watchFiles", request));
-  const close = async () => {
-    left.abort(new DOMException("the watch was closed", "AbortError"));
-    either[Symbol.dispose]();
-    await changes.return(undefined).catch(() => undefined);
-  };
-  try {
-    const first = await changes.next();
-    if (first.done === true || first.value !== null) throw notUnderstood("a watch begins with another line");
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return {
-    async *[Symbol.asyncIterator]() {
-      try {
-        for await (const change of changes) if (change !== null) yield change;
-      } catch (error) {
-        if (!left.signal.aborted) throw error;
-      } finally {
-        await close();
-      }
+  return await openWatch(changes, {
+    async end() {
+      left.abort(new DOMException("the watch was closed", "AbortError"));
+      either[Symbol.dispose]();
+      await changes.return(undefined).catch(() => undefined);
     },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+    notBegun: () => notUnderstood("a watch begins with another line"),
+  });
 }
 
 /** Null says that the watch has begun. */

@@ -56,6 +56,12 @@ export async function openKeptHome(
   }
 }
 
+/** Where the minutes of clients are kept. Null for a service whose address is another one each time. */
+export function minutesPath(brigHome: string, listen: ListenAddress): string | null {
+  if (listen.kind === "port" && listen.port === 0) return null;
+  return join(brigHome, "serve", `${directoryName(listen)}.minutes.json`);
+}
+
 function addressText(address: ListenAddress): string {
   return address.kind === "socket" ? `unix:${address.path}` : `${address.host}:${address.port}`;
 }

@@ -4,6 +4,7 @@ import { TimeLimit } from "../../../lib/time/time-limit.js";
 import { busy, ending, type Refusal } from "../http/refusal.js";
 import type { ClientQuota } from "../http/served-client.js";
 import type { MachineRoom, Need, TakenRoom } from "./machine-room.js";
+import type { MinutesFile } from "./minutes-file.js";
 import { refuseNeverAllowed, shortageOfQuota } from "./quota.js";
 import { UsedMinutes } from "./used-minutes.js";
 
@@ -23,6 +24,8 @@ export interface CapacityOptions {
   quotaOf?: ((client: string) => ClientQuota) | undefined;
   /** What the engine's machine has. Default: it is not looked at. */
   room?: MachineRoom | undefined;
+  /** Where the minutes of clients are kept for a later service. Default: nowhere. */
+  minutes?: MinutesFile | undefined;
   /** Called when a client that has places has used the minutes of its day. */
   onUsedUp?: ((client: string) => void) | undefined;
 }
@@ -85,6 +88,8 @@ export class Capacity {
     this.#minutes = new UsedMinutes({
       limitOf: (client) => this.#quotaOf(client).minutesPerDay,
       onUsedUp: (client) => options.onUsedUp?.(client),
+      before: options.minutes?.before,
+      onCount: () => options.minutes?.keep(() => this.#minutes.countedDay),
     });
   }
 

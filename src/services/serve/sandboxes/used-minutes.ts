@@ -5,8 +5,18 @@ export interface UsedMinutesOptions {
   limitOf: (client: string) => number | undefined;
   /** Called when a client that uses some has used all, again every minute until it uses none. */
   onUsedUp: (client: string) => void;
+  /** What an earlier service has counted. Of another day it is nothing. Default: nothing. */
+  before?: CountedDay | null | undefined;
+  /** Called when there may be more to know of the day, at least once in a minute in which there are sandboxes. */
+  onCount?: (() => void) | undefined;
   /** As `Date.now()` counts. */
   now?: (() => number) | undefined;
+}
+
+/** How long the sandboxes of each client have been there on one day, which is counted from 1970 on. */
+export interface CountedDay {
+  day: number;
+  usedMs: ReadonlyMap<string, number>;
 }
 
 const MINUTE_MS = 60_000;
@@ -30,6 +40,18 @@ export class UsedMinutes {
   constructor(options: UsedMinutesOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    const now = this.#now();
+    if (options.before?.day !== dayOf(now)) return;
+    for (const [client, usedMs] of options.before.usedMs)
+      this.#uses.set(client, { count: 0, countedAt: now, usedMs, timer: undefined });
+  }
+
+  get countedDay(): CountedDay {
+    const used = [...this.#uses.keys()].map((client): [string, number] => [
+      client,
+      this.#counted(client)?.usedMs ?? 0,
+    ]);
+    return { day: dayOf(this.#now()), usedMs: new Map(used.filter(([, usedMs]) => usedMs > 0)) };
   }
 
   usedBy(client: string): number {
@@ -84,6 +106,7 @@ export class UsedMinutes {
   }
 
   #watch(client: string, use: Use): void {
+    this.#options.onCount?.();
     clearTimeout(use.timer);
     if (use.count === 0) return;
     const limit = this.#options.limitOf(client);
@@ -98,4 +121,8 @@ export class UsedMinutes {
       leftMs > 0 ? Math.min(Math.ceil(leftMs), MINUTE_MS) : MINUTE_MS,
     ).unref();
   }
+}
+
+function dayOf(now: number): number {
+  return Math.floor(now / DAY_MS);
 }

@@ -53,6 +53,14 @@ const filledText = {
     ["[]", "is a list: it must be a non-empty string"],
   ],
 } as const;
+const exporter = {
+  takes: ['"none"', '{ otlp-http = { endpoint = "http://127.0.0.1:4318/v1/traces", protocol = "json" } }'],
+  refuses: [
+    ['"otlp-http"', "it must be none, statsig or a table with otlp-http, otlp-grpc"],
+    ['{ otlp-http = { endpoint = "ftp://x" } }', "it must be an http or https URL"],
+  ],
+} as const;
+
 const path = { takes: ['"/a/b"'], refuses: filledText.refuses } as const;
 const isOn = {
   takes: ["true", "false"],
@@ -354,6 +362,10 @@ const rows: Row[] = [
     ],
   },
   { key: "templates", ...textTable },
+  { key: "otel.environment", ...filledText },
+  { key: "otel.trace_exporter", ...exporter },
+  { key: "otel.metrics_exporter", ...exporter },
+  { key: "otel.capture_message_content", ...isOn },
   { key: "prices.<name>.input", ...dollars },
   { key: "prices.<name>.cached_input", ...dollars },
   { key: "prices.<name>.cache_write_input", ...dollars },
@@ -403,7 +415,7 @@ describe("the configuration", () => {
   it.each(
     rows.filter(
       ({ key }) =>
-        !/^(?:history|oauth|model_providers|mcp_servers|agents|egress|images|prices|projects|profile|templates)\b/.test(
+        !/^(?:history|oauth|model_providers|mcp_servers|agents|egress|images|otel|prices|projects|profile|templates)\b/.test(
           key,
         ),
     ),

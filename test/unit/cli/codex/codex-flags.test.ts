@@ -69,7 +69,8 @@ describe("the flags of codex exec", () => {
     [{ approveForMe: true }, []],
     [{ worktree: true }, []],
     [{ cyberAccessProgram: "standard" }, []],
-    [{}, ["review"]],
+    [{ json: true }, ["review"]],
+    [{ base: "main" }, ["do it"]],
     [{}, ["fork", "id"]],
   ])("%j with the words %j are refused, with what to do instead", (flags, words) => {
     expect(() => refuseUnsupported(flags, words)).toThrow(

@@ -79,7 +79,10 @@ describe("the lines of agents", () => {
   });
 
   it("do not break a message that is arriving", () => {
-    const arriving = viewOf([{ kind: "turn-started" }, { kind: "text-delta", text: "half of " }]);
+    const arriving = viewOf([
+      { kind: "turn-started", prompt: "go" },
+      { kind: "text-delta", text: "half of " },
+    ]);
     const during = viewOf([...started(placed("Ada")), done("Ada", "x")], arriving);
     expect(during.finished).toEqual([]);
     const after = viewOf([{ kind: "message", text: "half of it" }], during);

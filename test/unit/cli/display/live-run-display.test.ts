@@ -85,7 +85,7 @@ describe("a run on a terminal", () => {
 
   it("shows how long a turn takes while nothing else is to be seen of it", async () => {
     const { show, seen } = open();
-    show({ kind: "turn-started" });
+    show({ kind: "turn-started", prompt: "go" });
     expect(await seen()).toEqual(["◦ working 0 s · ctrl-C interrupts"]);
     show(start("a"), run("a", "make"));
     vi.advanceTimersByTime(3000);

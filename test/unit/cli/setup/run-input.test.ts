@@ -29,6 +29,7 @@ function context(input: InputStream, signal = new AbortController().signal): Cli
     suspend: () => undefined,
     drainFirst: () => ({ [Symbol.dispose]: () => undefined }),
     onExit: () => ({ [Symbol.dispose]: () => undefined }),
+    beforeEnd: () => undefined,
     interrupt: () => undefined,
     setExitStatus: () => undefined,
     said: () => String(stderr.read() ?? ""),

@@ -148,6 +148,8 @@ export class CodexEvents {
       case "setup-output":
       case "setup-ended":
       case "mcp-servers-starting":
+      case "request-started":
+      case "request-ended":
       case "compaction-started":
       case "receipt":
       case "egress":

@@ -55,11 +55,11 @@ describe("describeConfig", () => {
   });
 
   it("names what brig does not use, and not what is in it", async () => {
-    const toml = '[otel.env]\nTOKEN = "s3cret"\n[model_providers.x]\nauth = { command = "s3cret" }';
+    const toml = '[analytics.env]\nTOKEN = "s3cret"\n[model_providers.x]\nauth = { command = "s3cret" }';
     const values = await described(toml);
     const unused = values.filter(({ remark }) => remark === "not used by brig");
     expect(unused.map(({ key, source }) => [key, source])).toEqual([
-      ["otel", line(2)],
+      ["analytics", line(2)],
       ["model_providers.x.auth", line(4)],
     ]);
     expect(JSON.stringify(values)).not.toContain("s3cret");

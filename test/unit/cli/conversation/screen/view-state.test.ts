@@ -332,7 +332,11 @@ describe("a patch", () => {
 
 describe("a turn", () => {
   it("runs from its start to its end, and leaves no call behind", () => {
-    const running = viewAfter([{ kind: "turn-started" }, start("c", "shell"), run("c", "sleep")]);
+    const running = viewAfter([
+      { kind: "turn-started", prompt: "go" },
+      start("c", "shell"),
+      run("c", "sleep"),
+    ]);
     expect(running.turn).toEqual({ startedAt: 1000, isStopping: false });
     const stopped = viewAfter([{ kind: "turn-interrupted" }], running);
     expect(stopped).toMatchObject({ turn: null, calls: [] });
@@ -342,10 +346,14 @@ describe("a turn", () => {
 
   it("that fails says why and what to do", () => {
     const error = new BrigError("the endpoint refuses the key", { code: "model.auth", hint: "brig login" });
-    expect(shown(viewAfter([{ kind: "turn-started" }, { kind: "turn-failed", error }]))).toEqual([
-      "✗ the endpoint refuses the key",
-      "  hint: brig login",
-    ]);
+    expect(
+      shown(
+        viewAfter([
+          { kind: "turn-started", prompt: "go" },
+          { kind: "turn-failed", error },
+        ]),
+      ),
+    ).toEqual(["✗ the endpoint refuses the key", "  hint: brig login"]);
   });
 });
 
