@@ -65,13 +65,13 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/kept-egress|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|early-engine|egress\/|images\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
+    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|early-engine|egress\/|images\/|lasting\/kept-egress|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.
@@ -85,7 +85,7 @@ const groups = [
   // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
   {
     name: "inspection",
-    test: /\/src\/sandbox\/(?:egress\/(?:canaries\/|inspection|read-request|secrets\/|tls\/)|network\/egress\/(?:plant-canary|policy-egress|read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
+    test: /\/src\/sandbox\/(?:egress\/(?:canaries\/|inspection|read-request|secrets\/|tls\/)|lasting\/kept-egress|network\/egress\/(?:plant-canary|policy-egress|read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
     priority: 0,
   },
   // The queue's storage and secrets of AWS need it, and neither needs the other.

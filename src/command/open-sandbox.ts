@@ -1,6 +1,6 @@
 import type { BrigError } from "../errors.js";
 import { createProgress } from "../lib/terminal/progress.js";
-import type { ResumedCommand, Sandbox, SandboxSettings } from "../sandbox/index.js";
+import type { ResumedCommand, Sandbox, SandboxSettings, StartOptions } from "../sandbox/index.js";
 import { connectAndOpen } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./error-text.js";
@@ -8,16 +8,19 @@ import { flaggedSettings, type SandboxFlags } from "./flags/sandbox-flags.js";
 import { egressChoice, requireUsed } from "./flags/secret-option.js";
 import { fitted } from "./render.js";
 
+/** How another process can go on with a sandbox. Default: none can. */
+type LastingStart = Pick<StartOptions, "lasting" | "sealKey">;
+
 /** Shows progress on a terminal only: otherwise stderr belongs to the command. */
 export async function openFlaggedSandbox(
   flags: SandboxFlags,
   context: CliContext,
-  { lasting }: { lasting?: string | undefined } = {},
+  lasting: LastingStart = {},
 ): Promise<Sandbox> {
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
-    return await openSandbox(flagsAsSettings(flags, context), context, { lasting });
+    return await openSandbox(flagsAsSettings(flags, context), context, lasting);
   } finally {
     progress.close();
   }
@@ -27,14 +30,14 @@ export async function openFlaggedSandbox(
 export async function resumeFlaggedSandbox(
   flags: SandboxFlags,
   context: CliContext,
-  lasting: string,
+  { lasting, sealKey }: LastingStart & { lasting: string },
 ): Promise<{ sandbox: Sandbox; commands: ResumedCommand[] }> {
-  const { connectEngine, resumeLasting } = await import("../sandbox/index.js");
+  const { connectEngine, resolveSettings, resumeLasting } = await import("../sandbox/index.js");
   const { environment, signal } = context;
   const engine = connectEngine({ env: environment });
   engine.catch(() => undefined);
-  const settings = await flagsAsSettings(flags, context)();
-  const options = { engine, signal, keepsChanges: true, onWarning: warnOn(context), lasting };
+  const settings = await resolveSettings({ ...flaggedSettings(flags, context), withoutEgress: true });
+  const options = { engine, signal, keepsChanges: true, onWarning: warnOn(context), lasting, sealKey };
   return await resumeLasting(lasting, { settings, options });
 }
 
@@ -52,9 +55,9 @@ function flagsAsSettings(flags: SandboxFlags, context: CliContext): () => Promis
 export async function openSandbox(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
   { environment, signal, stderr }: Pick<CliContext, "environment" | "signal" | "stderr">,
-  { lasting }: { lasting?: string | undefined } = {},
+  lasting: LastingStart = {},
 ): Promise<Sandbox> {
-  return await connectAndOpen(settings, { environment, signal, lasting, onWarning: warnOn({ stderr }) });
+  return await connectAndOpen(settings, { environment, signal, ...lasting, onWarning: warnOn({ stderr }) });
 }
 
 function warnOn({ stderr }: Pick<CliContext, "stderr">): (warning: BrigError) => void {

@@ -8,8 +8,9 @@ interface Opening {
   environment: Environment;
   signal: AbortSignal;
   onWarning(warning: BrigError): void;
-  /** See `StartOptions.lasting`. */
+  /** See `StartOptions`. */
   lasting?: string | undefined;
+  sealKey?: Buffer | undefined;
   /** The kept state that a copy-on-write workspace begins with. Default: the host's files. */
   from?: { snapshot: string; point: number | undefined } | null | undefined;
 }
@@ -17,13 +18,13 @@ interface Opening {
 /** Opens a sandbox, and connects to the engine while the rest of the program is loaded. */
 export async function connectAndOpen(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
-  { environment, signal, onWarning, from, lasting }: Opening,
+  { environment, signal, onWarning, from, lasting, sealKey }: Opening,
 ): Promise<Sandbox> {
   const { connectEngine } = await import("./early-engine.js");
   const engine = connectEngine({ env: environment, asksEarly: true });
   engine.catch(() => undefined);
   await questionsSent();
-  const start: StartOptions = { engine, signal, keepsChanges: true, onWarning, lasting };
+  const start: StartOptions = { engine, signal, keepsChanges: true, onWarning, lasting, sealKey };
   let opened: OpenedSandbox;
   if (from) {
     const { openFromSnapshot } = await import("./changes/sandbox-changes.js");

@@ -11,7 +11,7 @@ import { readReport } from "./files/files.js";
 import type { KnownListeners } from "./listeners/cover-listeners.js";
 import { watchListeners } from "./listeners/watch-listeners.js";
 import { egressInForce } from "./network/egress/in-force.js";
-import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
+import type { EarlierEgress, SandboxEgress } from "./network/egress/sandbox-egress.js";
 import { filesProgramPath } from "./plan/create-body.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import type { NetworkScope } from "./policy/network.js";
@@ -89,20 +89,22 @@ interface OpenEgressOptions
   /** Called when another list of hosts comes into force for commands. */
   onNetwork?: ((network: NetworkScope) => void) | undefined;
   inspection?: InspectionOptions | null | undefined;
+  /** As another process has opened it. Default: it is opened for the first time. */
+  earlier?: EarlierEgress | undefined;
 }
 
 /** Null for a plan without an allow-list. */
 export async function openEgressOf(
   link: RunnerLink,
   plan: SandboxPlan,
-  { onEgress, onNetwork, signal, resolve, upstream, inspection }: OpenEgressOptions,
+  { onEgress, onNetwork, signal, resolve, upstream, inspection, earlier }: OpenEgressOptions,
 ): Promise<SandboxEgress | null> {
   const { egress } = plan;
   if (egress === null) return null;
   const { SandboxEgress } = await import("./network/egress/sandbox-egress.js");
   try {
     const opened = await SandboxEgress.open(link, {
-      ...{ hosts: egress.hosts, onEgress, onNetwork, signal, resolve, upstream, inspection, plan },
+      ...{ hosts: egress.hosts, onEgress, onNetwork, signal, resolve, upstream, inspection, earlier, plan },
     });
     step("the allow-list is in force");
     return opened;

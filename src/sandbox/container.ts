@@ -188,7 +188,8 @@ export class SandboxContainer {
   async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#isDiscarded = true;
     this.#attached?.stream.destroy();
-    const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.plan.outlivesProcesses };
+    const { outlivesProcesses, staysAtEnd = false } = this.plan;
+    const ending = { isEnding: how?.isEnding === true, staysAtEnd: outlivesProcesses || staysAtEnd };
     if (this.#id !== undefined) {
       this.#mayExist = true;
       await removeAndConfirm(this.engine, this.#id, ending);

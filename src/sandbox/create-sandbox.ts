@@ -7,7 +7,7 @@ import type { Engine, EngineConnection } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
 import type { ImageProgress } from "./images/dockerfile/image-builds.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
-import type { PortableSandbox } from "./portable-sandbox.js";
+import type { ConnectedSandbox } from "./portable-sandbox.js";
 import type { ConnectOptions, SandboxOptions } from "./sandbox-options.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
@@ -27,7 +27,7 @@ export interface Surroundings {
 type ConnectLasting = (
   nameOrId: string,
   options: ConnectOptions & { environment: Environment },
-) => Promise<PortableSandbox>;
+) => Promise<ConnectedSandbox>;
 
 let connectLasting: ConnectLasting | undefined;
 
@@ -37,7 +37,7 @@ export function provideConnect(connect: ConnectLasting): void {
 }
 
 /** Error: `usage.invalid` in a program that has not been given the way to them. */
-export async function connectSandbox(nameOrId: string, options: ConnectOptions): Promise<PortableSandbox> {
+export async function connectSandbox(nameOrId: string, options: ConnectOptions): Promise<ConnectedSandbox> {
   if (connectLasting === undefined)
     throw new BrigError("Sandbox.connect is there only in the package's main entry", {
       code: "usage.invalid",

@@ -9,7 +9,7 @@ import { SecretMask } from "./egress/secrets/secret-mask.js";
 import { credentialsIn, type SentHeaders } from "./egress/secrets/sent-headers.js";
 import type { LeftOptions, ResumedCommand, ResumeOptions } from "./lasting/resume-sandbox.js";
 import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
-import { closeFirst, openSandbox, type StartOptions } from "./open-sandbox.js";
+import { closeFirst, keepEgress, openSandbox, type StartOptions } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { commandContextOf, openedSandboxOf, type Sandbox, sandboxFrom } from "./sandbox.js";
@@ -94,6 +94,11 @@ export function lastingDirectoryOf(sandbox: Sandbox): string | null {
   return journal?.isWritten === true ? (options.lasting ?? null) : null;
 }
 
+/** The key with which the secrets of a sandbox are sealed for another process. */
+export function sealKeyOf(sandbox: Sandbox): Buffer | undefined {
+  return openedSandboxOf(sandbox).options.sealKey;
+}
+
 /** The settings that a sandbox was started with. */
 export function settingsOf(sandbox: Sandbox): SandboxSettings {
   return openedSandboxOf(sandbox).settings;
@@ -152,8 +157,9 @@ export async function sendingHeaders(
 }
 
 /** Replaces these headers. Error: `policy.not-enforced` for a sandbox without `sendingHeaders`, and without an allow-list. */
-export function setSentHeaders(sandbox: Sandbox, sent: readonly SentHeaders[]): void {
-  const { egress, settings } = openedSandboxOf(sandbox);
+export async function setSentHeaders(sandbox: Sandbox, sent: readonly SentHeaders[]): Promise<void> {
+  const opened = openedSandboxOf(sandbox);
+  const { egress, settings } = opened;
   if (egress === null)
     throw new BrigError("requests of a sandbox without an allow-list get no headers", {
       code: "policy.not-enforced",
@@ -161,6 +167,7 @@ export function setSentHeaders(sandbox: Sandbox, sent: readonly SentHeaders[]): 
     });
   settings.inspection?.mask?.add(credentialsIn(sent));
   egress.setSentHeaders(sent);
+  if (settings.inspection) await keepEgress(opened, { ...settings.inspection, sentHeaders: sent });
 }
 
 /** Disposes of something when the sandbox is closed, before its container ends. */

@@ -13,6 +13,7 @@ import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import type { Engine, ImageSummary } from "./docker/engine-types.js";
 import type { Resolve } from "./egress/dial.js";
+import type { InspectionOptions } from "./egress/inspection.js";
 import type { UpstreamProxy } from "./egress/read-upstream.js";
 import { prepareToolbox, requireToolbox } from "./images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "./images/toolbox-volume.js";
@@ -24,7 +25,7 @@ import {
   NotCovered,
   withCovered,
 } from "./listeners/cover-listeners.js";
-import type { SandboxEgress } from "./network/egress/sandbox-egress.js";
+import type { EarlierEgress, SandboxEgress } from "./network/egress/sandbox-egress.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
 import type { WorkspaceTree } from "./overlay/workspace-tree.js";
@@ -100,6 +101,8 @@ export interface StartOptions extends Pick<SandboxOptions, StartOption> {
   keepsChanges?: boolean | undefined;
   /** A directory of brig's own for what another process needs to go on with the sandbox. Default: nobody can. */
   lasting?: string | undefined;
+  /** The key with which secrets are sealed there. Default: nobody can go on with a sandbox that has any. */
+  sealKey?: Buffer | undefined;
 }
 
 /** Wrong settings are reported first, even when the engine fails or never answers. */
@@ -150,7 +153,8 @@ async function startOn(
   const reclaiming = reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
   await beforeAbort(reclaiming, options.signal);
   const owner = await ownerOf(process.pid, processes);
-  const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
+  const lasts = options.lasting !== undefined;
+  const preparing = Promise.all([looking, makePlan(settings, { engine, owner, lasts })]);
   const [[image, toolbox], { plan: planned, searching }] = await beforeAbort(preparing, options.signal);
   tellNotices(planned, { told: settings.toldNotices, warn: warner(options) });
   step("image, toolbox and workspace are looked at");
@@ -208,7 +212,7 @@ async function startProved(
   const plan = tree === null ? planned : withoutWitnesses(planned);
   if (tree !== null && plan.kernel === "gvisor") throw noOverlay("they are not supported with gVisor");
   const warn = warner(options);
-  const journal = await openJournal(settings, { plan, options, warn });
+  const journal = await openJournal(settings, { options, warn });
   const container = new SandboxContainer(engine, {
     ...{ plan, toolbox, imageId, keep: settings.keep, warn },
     recordFor: { ...recordFor, lasts: journal === null ? undefined : true },
@@ -219,7 +223,7 @@ async function startProved(
     const loadRest = () => import("./connect-and-prove.js");
     const note = async (start: Pick<Recorded, "listeners" | "tree">) => {
       if (journal === null) return;
-      await recordLasting(container, { options, ...start }).catch((error) => journal.giveUp(error));
+      await recordLasting(container, { options, settings, ...start }).catch((error) => journal.giveUp(error));
     };
     await container.start({
       signal: options.signal,
@@ -244,6 +248,7 @@ async function startProved(
           return await connect();
         },
       });
+      await keepEgress(opened, inspection ?? null);
       await note({ listeners, tree });
       return opened;
     };
@@ -277,6 +282,8 @@ interface Running {
   journal: LinkJournal | null;
   warn: Warn;
   restart: OpenedSandbox["restart"];
+  /** Its allow-list as another process has opened it. Default: it is opened for the first time. */
+  earlier?: EarlierEgress | undefined;
 }
 
 /** Puts the allow-list of a sandbox into force whose runner has answered, and gathers what belongs to it. */
@@ -284,7 +291,8 @@ export async function openedOn(container: SandboxContainer, running: Running): P
   const { link, proof, plan, engine, settings, options, upstream, tree, journal, warn, restart } = running;
   const { openEgressOf } = await import("./connect-and-prove.js");
   const watched = { ...options, onNetwork: container.noteNetwork };
-  const egress = await openEgressOf(link, plan, { ...watched, upstream, inspection: settings.inspection });
+  const enforced = { inspection: settings.inspection, earlier: running.earlier };
+  const egress = await openEgressOf(link, plan, { ...watched, upstream, ...enforced });
   return {
     ...{
       plan,
@@ -311,25 +319,45 @@ export async function openedOn(container: SandboxContainer, running: Running): P
   };
 }
 
-/** Null if nobody asked for it, or if only this process can know what belongs to the sandbox. */
+/** Null if nobody asked for it, or if only this process may know the secrets of the sandbox. */
 async function openJournal(
-  { inspection, branch }: SandboxSettings,
-  { plan, options: { lasting }, warn }: { plan: SandboxPlan; options: StartOptions; warn: Warn },
+  { inspection }: SandboxSettings,
+  { options: { lasting, sealKey }, warn }: { options: StartOptions; warn: Warn },
 ): Promise<LinkJournal | null> {
-  const isOther = plan.overlay !== null && plan.overlay.path !== plan.workspace;
-  if (lasting === undefined || isOther || inspection || branch !== undefined) return null;
+  if (lasting === undefined) return null;
+  if (inspection) {
+    const { canKeepEgress } = await import("./lasting/kept-egress.js");
+    if (!canKeepEgress(inspection, sealKey)) return null;
+  }
   const { newJournal } = await import("./lasting/lasting-record.js");
   return newJournal(lasting, { warn });
 }
 
-interface Recorded extends Pick<ProvedStart, "options" | "tree"> {
+/** Notes what is enforced outside of a sandbox, where another process may go on with it. What cannot be noted ends with this process. */
+export async function keepEgress(opened: OpenedSandbox, inspection: InspectionOptions | null): Promise<void> {
+  const {
+    egress,
+    journal,
+    options: { lasting, sealKey },
+  } = opened;
+  if (inspection === null || egress === null || journal === null || lasting === undefined) return;
+  const { writeKeptEgress } = await import("./lasting/kept-egress.js");
+  const earlier = await egress.kept();
+  try {
+    writeKeptEgress(lasting, { inspection, earlier }, sealKey);
+  } catch (error) {
+    journal.giveUp(error);
+  }
+}
+
+interface Recorded extends Pick<ProvedStart, "options" | "settings" | "tree"> {
   /** Null before they are known. */
   listeners: KnownListeners | null;
 }
 
 async function recordLasting(
   { id: containerId, plan, imageId, engine, token, placeholders }: SandboxContainer,
-  { options: { lasting }, listeners, tree }: Recorded,
+  { options: { lasting }, settings: { inspection, branch }, listeners, tree }: Recorded,
 ): Promise<void> {
   if (lasting === undefined) return;
   const { writeResumeRecord } = await import("./lasting/lasting-record.js");
@@ -339,6 +367,7 @@ async function recordLasting(
     ...{ format: 1, plan, imageId, containerId, endpoint, token: token.toString("hex"), placeholders },
     tree: tree && { ...tree.top, changedNs: String(tree.top.changedNs) },
     knownListeners,
+    ...{ hasInspection: (inspection ?? null) !== null, branch: branch?.name ?? null },
   });
 }
 
@@ -360,7 +389,7 @@ function writesRepository(
 
 async function makePlan(
   settings: SandboxSettings,
-  { engine, owner }: { engine: Engine; owner: Owner },
+  { engine, owner, lasts }: { engine: Engine; owner: Owner; lasts: boolean },
 ): Promise<{ plan: SandboxPlan; searching: Promise<FoundListeners> }> {
   const sessionId = randomUUID();
   const host = hostDirectories(settings.environment);
@@ -379,7 +408,7 @@ async function makePlan(
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host,
+    ...{ host, lasts },
   });
   const searching = findListeners(plan, host);
   // A failure is reported where the result is needed.

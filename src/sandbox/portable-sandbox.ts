@@ -1,6 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 import type { CommandEnd } from "./output/command-end.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
+import type { Proof } from "./proof/proof.js";
+import type { Receipt } from "./receipt/receipt.js";
 
 /** Options of a command. Durations are in milliseconds, sizes in bytes. */
 export interface CommandOptions {
@@ -235,3 +237,23 @@ export interface PortableWorkspace {
   /** Makes the workspace as it was before the last restore point that was not undone yet. Null if there is nothing to undo. */
   undo(options?: RestorePointOptions): Promise<UndoneCall | null>;
 }
+
+/** What a sandbox that another process keeps says of itself, to whoever asks. */
+export interface PortableAccount {
+  /** What the kernel said of its policy before the first command. */
+  proof(options?: { signal?: AbortSignal | undefined }): Promise<PortableProof>;
+  /** What it has left, once it was removed. Errors: `usage.invalid` while it is there; `serve.unknown` if that was long ago. */
+  receipt(options?: { signal?: AbortSignal | undefined }): Promise<PortableReceipt>;
+}
+
+/** A `Proof` of another process. */
+export interface PortableProof extends Omit<Proof, "differences" | "notProvable"> {
+  differences: { assertion: string; promised: string; kernel: string }[];
+  notProvable: { assertion: string; promised: string; kernel: string; reason: string }[];
+}
+
+/** The part of a receipt that says which files may run by themselves later. */
+export type PortableReceipt = Pick<Receipt, "findings" | "omitted" | "incomplete">;
+
+/** A sandbox of `brig up`, as `Sandbox.connect` gives it. Without a copy-on-write workspace there are no restore points: `usage.invalid`. */
+export interface ConnectedSandbox extends PortableSandbox, PortableWorkspace, PortableAccount {}

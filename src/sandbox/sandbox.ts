@@ -9,7 +9,7 @@ import { setNetwork, watchEgress } from "./network/egress/set-network.js";
 import { closeFirst, type OpenedSandbox, queueClose } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
-import type { PortableSandbox, PortableWorkspace } from "./portable-sandbox.js";
+import type { ConnectedSandbox, PortableSandbox, PortableWorkspace } from "./portable-sandbox.js";
 import type { CommandContext } from "./process/command.js";
 import { stuckTree } from "./process/ended-container.js";
 import { tellIfForgotten } from "./process/forgotten.js";
@@ -119,7 +119,7 @@ export class Sandbox implements PortableSandbox, PortableWorkspace {
    * Connects to a sandbox that `brig up` has started, by its name or id. Closing what is returned lets go of it and ends nothing.
    * Errors: `sandbox.unknown`; `sandbox.gone` for one that has ended; `config.invalid` if another user could answer for it.
    */
-  static async connect(nameOrId: string, options: ConnectOptions = {}): Promise<PortableSandbox> {
+  static async connect(nameOrId: string, options: ConnectOptions = {}): Promise<ConnectedSandbox> {
     refuseUnknownOptions(options, known.connectOptionNames, { of: "Sandbox.connect" });
     return await connectSandbox(nameOrId, options);
   }

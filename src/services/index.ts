@@ -21,7 +21,7 @@ export { endedError } from "./lasting/owner/ended-error.js";
 export type { LastingPlace, OpenedLasting } from "./lasting/owner/lasting-set.js";
 export { UNLIMITED_MS } from "./lasting/owner/lasting-set.js";
 export { serveOwner } from "./lasting/owner/serve-owner.js";
-export { watchOwner } from "./lasting/owner/watch-owner.js";
+export { openSealKey, watchOwner } from "./lasting/owner/watch-owner.js";
 export type { ConnectedCommand, UpRequest } from "./lasting/wire/messages.js";
 export { asBrigError, asSentError } from "./lasting/wire/sent-error.js";
 export { defineMcpServer } from "./mcp-server/mcp-server-command.js";

@@ -1,11 +1,13 @@
-import { readdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Sandbox as E2bClient } from "e2b";
 import { execa } from "execa";
 import { describe, expect, it } from "vitest";
 import type { RemoteProcess } from "../../src/services/serve/client/client-types.js";
 import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { type KeptPlace, keptPlace, type RunningService } from "../support/kept-service.js";
+import { tlsServer } from "../support/tls-server.js";
 
 const keeps = ["--keep-sandboxes", "--warm", "0"];
 
@@ -105,6 +107,19 @@ describe.each(["SIGTERM", "SIGKILL"] as const)("brig serve --keep-sandboxes afte
   });
 });
 
+/** The files in memory in which services of this user have their keys. */
+async function sealKeys(): Promise<string[]> {
+  const uid = process.getuid?.();
+  const places = [`/run/user/${uid}/brig-${uid}`, `/dev/shm/brig-${uid}`];
+  const found = await Promise.all(
+    places.map(async (path) => (await readdir(path).catch(() => [])).map((name) => join(path, name))),
+  );
+  return found
+    .flat()
+    .filter((path) => path.includes("/serve-"))
+    .toSorted();
+}
+
 /** The paths below a directory whose mode lets others in. */
 async function openToOthers(directory: string): Promise<string[]> {
   const found: string[] = [];
@@ -155,6 +170,90 @@ describe("what brig serve --keep-sandboxes leaves", () => {
     expect(await containersOf(first)).toHaveLength(1);
     await place.start([...keeps, "--allow-network"]);
     expect((await place.client.listSandboxes()).map(({ id }) => id)).toEqual([kept.id]);
+  });
+
+  it("is also what has secrets, and what E2B's clients have, with --keep-secrets", async () => {
+    const place = await keptPlace();
+    const received: Record<string, unknown>[] = [];
+    await using server = await tlsServer("host.internal", ({ headers }, response) => {
+      received.push(headers);
+      response.end("answered\n");
+    });
+    await mkdir(place.home, { recursive: true });
+    const authorities = join(place.home, "company.pem");
+    await writeFile(authorities, server.authority);
+    await writeFile(
+      join(place.home, "config.toml"),
+      `[egress]\nca_files = [${JSON.stringify(authorities)}]\n`,
+    );
+    const host = `host.internal:${server.port}`;
+    const keysBefore = await sealKeys();
+    const args = [...keeps, "--keep-secrets", "--allow-network"];
+    let service = await place.start(args);
+    const secrets = { KEY: { value: "not-to-be-written", hosts: [host] } };
+    const first = await place.client.createSandbox({ network: `allowlist:${host}`, secrets });
+    const placeholder = (await first.exec(["printenv", "KEY"])).stdout;
+    const e2b = { apiUrl: `${place.url}/e2b`, sandboxUrl: place.url, apiKey: "1".repeat(64) };
+    const sending = (value: string) => ({ [host]: [{ transform: { headers: { "x-token": value } } }] });
+    const created = await E2bClient.create("base", {
+      ...e2b,
+      metadata: { run: "7" },
+      network: { allowOut: [host], rules: sending("not-to-be-written-either") },
+    });
+    await created.files.write("note", "kept");
+    const counts = await created.commands.run(counting, { background: true });
+    const written = async () =>
+      (await execa("grep", ["-r", "not-to-be-written", place.home], { reject: false })).stdout;
+    expect(await written()).toBe("");
+    expect((await sealKeys()).length).toBe(keysBefore.length + 1);
+    const ask = `curl -sS -H "Authorization: Bearer $KEY" https://${host}/`;
+    for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+      await service.end(signal);
+      service = await place.start(args);
+      const again = await place.client.getSandbox(first.id);
+      expect((await again.exec(["printenv", "KEY"])).stdout).toBe(placeholder);
+      expect((await again.exec(["sh", "-c", ask])).stdout).toBe("answered\n");
+      expect(received.pop()).toMatchObject({ authorization: "Bearer not-to-be-written" });
+      const connected = await E2bClient.connect(created.sandboxId, e2b);
+      expect(await connected.files.read("note")).toBe("kept");
+      expect((await connected.getInfo()).metadata).toEqual({ run: "7" });
+      const { stdout } = await connected.commands.run(`curl -sS https://${host}/`);
+      expect(stdout).toBe("answered\n");
+      const isFirst = signal === "SIGKILL";
+      expect(received.pop()).toMatchObject({
+        "x-token": isFirst ? "not-to-be-written-either" : "not-to-be-written-later",
+      });
+      await connected.updateNetwork({ allowOut: [host], rules: sending("not-to-be-written-later") });
+      if (!isFirst) continue;
+      const followed = await connected.commands.connect(counts.pid);
+      await expect(followed.wait()).rejects.toMatchObject({ exitCode: 7, stdout: counted });
+    }
+    expect(await written()).toBe("");
+    await first.delete();
+    await E2bClient.kill(created.sandboxId, e2b);
+    await service.end("SIGTERM");
+    expect(await sealKeys()).toEqual(keysBefore);
+  });
+
+  it("has no secrets without their key, and its sandboxes end then", async () => {
+    const place = await keptPlace();
+    const keysBefore = await sealKeys();
+    const args = [...keeps, "--keep-secrets", "--allow-network"];
+    const first = await place.start(args);
+    const secrets = { KEY: { value: "not-to-be-written", hosts: ["example.com"] } };
+    await place.client.createSandbox({ network: "allowlist:example.com", secrets });
+    const plain = await place.client.createSandbox();
+    const containers = await containersOf(first);
+    await first.end("SIGKILL");
+    for (const key of await sealKeys()) if (!keysBefore.includes(key)) await rm(key);
+    await place.start(args);
+    expect((await place.client.listSandboxes()).map(({ id }) => id)).toEqual([plain.id]);
+    const engine = await testEngine();
+    const left = async () =>
+      (await Promise.all(containers.map((id) => engine.inspectContainer(id)))).filter((one) => one !== null);
+    await expect.poll(async () => (await left()).length, { timeout: 60_000 }).toBe(1);
+    const { exitCode, stderr } = await place.run(["--keep-secrets"]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--keep-sandboxes")]);
   });
 
   it("only its user can read, and one service at a time has it", async () => {

@@ -69,6 +69,7 @@ export async function inspectedPlace(
         : [
             {
               ...{ name: "AWS", variables: {}, regions: null, services: null, plainHttp: false },
+              rule: { hosts: [], plain_http: false },
               ...{ keys: lasting(awsSecret.credentials ?? AWS_KEYS), placeholders: AWS_PLACEHOLDERS },
               ...{ hosts: [`${HOST}:${server.port}`], ...awsSecret },
             },

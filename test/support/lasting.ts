@@ -22,11 +22,22 @@ export interface LastingPlace {
 }
 
 /** @param options.homeName Where `$BRIG_HOME` is, from the directory of the test. */
-export async function lastingPlace({ homeName = "home" } = {}): Promise<LastingPlace> {
+export async function lastingPlace({
+  homeName = "home",
+  variables = {},
+}: {
+  homeName?: string;
+  variables?: Record<string, string>;
+} = {}): Promise<LastingPlace> {
   const directory = await temporaryDirectory();
   const [home, workspace] = [resolve(directory.path, homeName), join(directory.path, "work")];
   await mkdir(workspace);
-  const env = { BRIG_HOME: home, CODEX_HOME: join(directory.path, "codex"), OPENAI_API_KEY: "" };
+  const env = {
+    BRIG_HOME: home,
+    CODEX_HOME: join(directory.path, "codex"),
+    OPENAI_API_KEY: "",
+    ...variables,
+  };
   const ownerPid = async () => await ownerOf(home);
   onTestFinished(async () => {
     const pid = await ownerPid();
@@ -73,6 +84,27 @@ async function ownerOf(home: string): Promise<number | null> {
 export async function endProcess(pid: number, signal: NodeJS.Signals): Promise<void> {
   if (isAlive(pid)) process.kill(pid, signal);
   await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false);
+}
+
+/** Kills the owner, and waits for the next one. */
+export async function killOwner(place: LastingPlace): Promise<void> {
+  await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+  await expect.poll(() => place.ownerPid(), { timeout: 60_000, interval: 100 }).not.toBeNull();
+}
+
+/** The shells that start another owner when theirs is killed. */
+export async function watchersOf({ home }: LastingPlace): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^[0-9]+$/.test(name));
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const [command, environment] = await Promise.all(
+        ["cmdline", "environ"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
+      );
+      const isOne = command?.includes("brig-watch") && environment?.split("\0").includes(`BRIG_HOME=${home}`);
+      return isOne ? [Number(pid)] : [];
+    }),
+  );
+  return found.flat();
 }
 
 function isAlive(pid: number): boolean {

@@ -12,9 +12,9 @@ import {
 import { readEnvironment } from "../../lib/env.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { Sandbox } from "../../sandbox/index.js";
-import { aboutOf } from "../../sandbox/index.js";
+import { aboutOf, connectEngine, endLasting } from "../../sandbox/index.js";
 import type { LastingPlace, OpenedLasting, UpRequest } from "../../services/index.js";
-import { asSentError, serveOwner, UNLIMITED_MS, watchOwner } from "../../services/index.js";
+import { asSentError, openSealKey, serveOwner, UNLIMITED_MS, watchOwner } from "../../services/index.js";
 import { addUpOptions, requireLasting, type UpFlags } from "./up-flags.js";
 
 const LINGER_MS = 30_000;
@@ -27,17 +27,19 @@ export function defineOwner(command: Command, context: CliContext): void {
 }
 
 async function own(context: CliContext): Promise<void> {
-  const { environment, signal, stdout } = context;
+  const { environment, signal, stdin, stdout } = context;
   const { brigHome } = environment;
+  const sealKey = await openSealKey(environment, stdin);
   const draining = new AbortController();
   using _first = context.drainFirst(() => draining.abort());
   const tell = async (line: object) => await write(stdout, `${JSON.stringify(line)}\n`);
   try {
     const isOwner = await serveOwner({
       ...{ brigHome, lingerMs: LINGER_MS, drain: sharedSignal(draining.signal), signal },
-      open: async (request, how) => await openAs(brigHome, request, how),
-      resume: async (request, how) => await resumeAs(brigHome, request, how),
-      watch: () => watchOwner(environment),
+      open: async (request, how) => await openAs(request, how, { brigHome, sealKey }),
+      resume: async (request, how) => await resumeAs(request, how, { brigHome, sealKey }),
+      discard: async (request, how) => await discardAs(request, how, brigHome),
+      watch: () => watchOwner(environment, sealKey),
       onListening: () => void tell({ state: "listening" }),
       onWarning: logTo(context),
     });
@@ -57,9 +59,18 @@ function logTo({ stderr }: CliContext): (error: unknown) => void {
   };
 }
 
-async function openAs(brigHome: string, request: UpRequest, how: LastingPlace): Promise<OpenedLasting> {
+interface OwnPlace {
+  brigHome: string;
+  sealKey: Buffer;
+}
+
+async function openAs(
+  request: UpRequest,
+  how: LastingPlace,
+  { brigHome, sealKey }: OwnPlace,
+): Promise<OpenedLasting> {
   const { flags, context } = await readRequest(brigHome, request, how);
-  const sandbox = await openFlaggedSandbox(flags, context, { lasting: how.directory });
+  const sandbox = await openFlaggedSandbox(flags, context, { lasting: how.directory, sealKey });
   try {
     await publishPorts(sandbox, publishedPorts(flags, request), context);
     if (flags.setup !== undefined) {
@@ -74,13 +85,20 @@ async function openAs(brigHome: string, request: UpRequest, how: LastingPlace): 
 }
 
 /** Ports are published again. What another program has taken meanwhile is only told: the sandbox is of more use without it than gone. */
-async function resumeAs(brigHome: string, request: UpRequest, how: LastingPlace) {
+async function resumeAs(request: UpRequest, how: LastingPlace, { brigHome, sealKey }: OwnPlace) {
   const { flags, context } = await readRequest(brigHome, request, how);
-  const { sandbox, commands } = await resumeFlaggedSandbox(flags, context, how.directory);
+  const resumed = await resumeFlaggedSandbox(flags, context, { lasting: how.directory, sealKey });
+  const { sandbox, commands } = resumed;
   await publishPorts(sandbox, publishedPorts(flags, request), context).catch((error: unknown) =>
     how.tell(describeError(error, { showsCauses: false })),
   );
   return { ...asOpened(sandbox, flags), commands };
+}
+
+async function discardAs(request: UpRequest, how: LastingPlace, brigHome: string): Promise<void> {
+  const { context } = await readRequest(brigHome, request, how);
+  const engine = await connectEngine({ env: context.environment });
+  await endLasting(how.directory, { engine, brigHome, warn: (warning) => how.tell(String(warning)) });
 }
 
 async function readRequest(

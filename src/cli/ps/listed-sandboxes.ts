@@ -3,7 +3,7 @@ import { ownerState, readHostProcesses } from "../../lib/owner.js";
 import type { Engine, SandboxAbout, SandboxRecord } from "../../sandbox/index.js";
 import { inTime, recordedNow } from "../../sandbox/index.js";
 import type { LastingRecord } from "../../services/index.js";
-import { readLasting } from "../../services/index.js";
+import { hasOwner, readLasting } from "../../services/index.js";
 
 /** A sandbox of this `$BRIG_HOME`. */
 export interface ListedSandbox extends SandboxAbout {
@@ -44,6 +44,8 @@ export async function listSandboxes(brigHome: string, connectTo: ConnectTo): Pro
 
 /** The names of sandboxes of `brig up` that ran when their owner was killed, and of which nobody has been told yet. */
 export async function namesOfKilled(brigHome: string): Promise<string[]> {
+  // Another one is there at once.
+  if (await hasOwner(brigHome)) return [];
   const processes = await readHostProcesses(hostname());
   const running = readLasting(brigHome).filter(({ state }) => state === "running");
   const states = await Promise.all(running.map(({ owner }) => ownerState(owner, processes)));

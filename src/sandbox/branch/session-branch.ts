@@ -12,6 +12,13 @@ import { type QuarantinePlace, receiveCommits, requireFreeRef } from "./arrival.
 import { refused } from "./host-git.js";
 import { type HostRepository, leftLock, readHostRepository, requireOwnObjects } from "./host-repository.js";
 
+/** A branch that another process has begun. */
+interface BegunBranch {
+  workspace: string;
+  /** Without `refs/heads/`. */
+  name: string;
+}
+
 interface SessionBranchOptions {
   brigHome: string;
   /** The value of PATH on this machine, in which git is looked for. */
@@ -49,14 +56,25 @@ export class SessionBranch {
   readonly hasOwnTree: boolean;
   readonly #options: SessionBranchOptions;
   #workspace = "";
-  /** The branch's name without `refs/heads/`; undefined before `prepare`. */
   #name: string | undefined;
   #last: Extract<BranchArrival, { kind: "arrived" }> | null = null;
   #arriving: Promise<unknown> = Promise.resolve();
 
-  constructor(options: SessionBranchOptions) {
+  constructor(options: SessionBranchOptions, begun?: BegunBranch) {
     this.hasOwnTree = options.hasOwnTree;
     this.#options = options;
+    this.#workspace = begun?.workspace ?? "";
+    this.#name = begun?.name;
+  }
+
+  /** Its name without `refs/heads/`; undefined before `prepare`. */
+  get name(): string | undefined {
+    return this.#name;
+  }
+
+  /** The branch of a session with the same settings that another process has begun. */
+  resumed(begun: BegunBranch): SessionBranch {
+    return new SessionBranch(this.#options, begun);
   }
 
   /**

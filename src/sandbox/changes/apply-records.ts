@@ -5,16 +5,25 @@ import { join } from "node:path";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 import { makeDirectorySync } from "../../lib/files/make-directory.js";
-import { readOrNull, type Shaped, strictObject, stringLike } from "../../lib/json/json-shape.js";
+import {
+  nullish,
+  readOrNull,
+  type Shaped,
+  strictObject,
+  string,
+  stringLike,
+} from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { ownerOf, ownerShape, ownerState, readHostProcesses } from "../../lib/owner.js";
-import { BASE_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
+import { BASE_PATH, MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { CommandContext } from "../process/command.js";
 import { type CommitStage, recoverTree } from "../tree/tree-commit.js";
 
-/** The record of a running apply. If its process is gone, the apply was cut off. */
+/** The record of a running apply, or of a restore. If its process is gone, it was cut off. */
 const recordShape = strictObject({
   workspace: stringLike(/^\//),
+  /** The tree that it writes to. Default: to the workspace itself. */
+  tree: nullish(string),
   stage: stringLike(/^\.brig-stage-[0-9a-f]+$/),
   /** The key of the stage, in hex. */
   key: stringLike(/^[0-9a-f]{64}$/),
@@ -39,10 +48,10 @@ const RECORD_MAX_BYTES = 64 * 1024;
  */
 export async function noteApply(
   brigHome: string,
-  { workspace, stage }: { workspace: string; stage: CommitStage },
+  { workspace, stage, tree }: { workspace: string; stage: CommitStage; tree?: string },
 ): Promise<() => void> {
   const record: ApplyRecord = {
-    workspace,
+    ...{ workspace, tree },
     stage: stage.name,
     key: stage.key.toString("hex"),
     owner: await ownerOf(process.pid, await readHostProcesses(hostname())),
@@ -57,6 +66,14 @@ export async function noteApply(
 
 /** Returns the applies whose process is certainly gone: all of them, or those to one workspace. */
 export async function unfinishedApplies(brigHome: string, workspace?: string): Promise<UnfinishedApply[]> {
+  const isMeant = (record: ApplyRecord) => workspace === undefined || record.workspace === workspace;
+  return await unfinished(brigHome, (record) => (record.tree ?? null) === null && isMeant(record));
+}
+
+async function unfinished(
+  brigHome: string,
+  isWanted: (record: ApplyRecord) => boolean,
+): Promise<UnfinishedApply[]> {
   const names = namesIn(directoryIn(brigHome)).filter((one) => one.endsWith(".json"));
   if (names.length === 0) return [];
   const processes = await readHostProcesses(hostname());
@@ -65,7 +82,7 @@ export async function unfinishedApplies(brigHome: string, workspace?: string): P
     const file = join(directoryIn(brigHome), name);
     const read = await readTextFile(file, RECORD_MAX_BYTES);
     const record = read.kind === "text" ? readOrNull(recordShape, parseJson(read.text)) : null;
-    if (record === null || (workspace !== undefined && record.workspace !== workspace)) continue;
+    if (record === null || !isWanted(record)) continue;
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
     const stage = { name: record.stage, key: Buffer.from(record.key, "hex") };
     found.push({ workspace: record.workspace, stage, forget: () => rmSync(file, { force: true }) });
@@ -93,6 +110,20 @@ function namesIn(directory: string): string[] {
 export async function undoLeftApplies(tree: WorkspaceTree, brigHome: string): Promise<void> {
   const left = await unfinishedApplies(brigHome, tree.workspace);
   if (left.length > 0) await undoInNew(tree, left);
+}
+
+/** Undoes the restores of this tree whose process was killed. Errors: those of a start, `file.*`. */
+export async function undoLeftRestores(tree: WorkspaceTree, brigHome: string): Promise<void> {
+  for (const { stage, forget } of await unfinished(brigHome, (record) => record.tree === tree.id)) {
+    await recoverTree(await tree.keeper(), { target: MERGED_PATH, stage });
+    forget();
+  }
+}
+
+/** Forgets the restores whose process was killed. Their trees are gone with it, but for those of which `isLeft` says otherwise. */
+export async function forgetLeftRestores(brigHome: string, isLeft: (tree: string) => boolean): Promise<void> {
+  const isOver = ({ tree }: ApplyRecord) => typeof tree === "string" && !isLeft(tree);
+  for (const { forget } of await unfinished(brigHome, isOver)) forget();
 }
 
 type StagedApply = Pick<UnfinishedApply, "stage" | "forget">;

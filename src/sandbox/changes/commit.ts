@@ -51,13 +51,24 @@ export class Changing {
 export async function commitInto(
   tree: WorkspaceTree,
   { records, contents }: Pick<Changing, "records" | "contents">,
-  signal?: AbortSignal,
+  { signal, note }: { signal?: AbortSignal | undefined; note?: NoteStage } = {},
 ): Promise<PathReason[]> {
   if (records.length === 0) return [];
   const [keeper, place] = [await tree.keeper(), { target: MERGED_PATH, stage: newStage() }];
-  await fillStage(keeper, { ...place, contents, signal });
-  return conflictsOf(await commitTree(keeper, { ...place, records, signal }));
+  const forget = await note?.(place.stage);
+  await fillStage(keeper, { ...place, contents, signal, onUndone: forget });
+  const result = await commitTree(keeper, { ...place, records, signal }).catch(async (error: unknown) => {
+    // The keeper may have ended in the middle of it.
+    const recovering = tree.keeper().then(async (next) => await recoverTree(next, place));
+    await recovering.then(forget).catch(() => undefined);
+    throw error;
+  });
+  forget?.();
+  return conflictsOf(result);
 }
+
+/** Notes a stage, so that another process can undo what was committed of it, until what this returns is called. */
+type NoteStage = (stage: CommitStage) => Promise<() => void>;
 
 /** The paths because of which nothing was written. */
 export function conflictsOf(result: CommitResult): PathReason[] {

@@ -59,7 +59,7 @@ export async function applyFork(
     changing.add(path, now, { expects, content, isExact: true });
   }
   const files = since.map((change) => asChange(atFork, change));
-  const found = await commitInto(parent.tree, changing, signal);
+  const found = await commitInto(parent.tree, changing, { signal });
   return found.length > 0 ? { kind: "conflicts", conflicts: found } : { kind: "applied", files };
 }
 

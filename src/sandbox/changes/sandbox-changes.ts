@@ -12,6 +12,7 @@ import { loadPolicy } from "../policy/load-policy.js";
 import { DEFAULT_MODE } from "../policy/modes.js";
 import type { CommandContext } from "../process/command.js";
 import type { KeptChanges } from "../receipt/receipt.js";
+import { recordedNow } from "../sandbox-records.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { forgetRescue } from "../snapshots/rescued.js";
 import {
@@ -23,7 +24,7 @@ import {
   storing,
 } from "../snapshots/snapshot-store.js";
 import { applyChanges } from "./apply.js";
-import { undoInNew, unfinishedApplies } from "./apply-records.js";
+import { forgetLeftRestores, undoInNew, unfinishedApplies } from "./apply-records.js";
 import { Changing, commitInto } from "./commit.js";
 import { diffWorkspace } from "./diff-workspace.js";
 import { type Fork, fillFork, readParent } from "./fork.js";
@@ -234,6 +235,8 @@ export async function undoKilledApplies(
   open: (workspace: string) => Promise<OpenedSandbox>,
 ): Promise<string[]> {
   const undone: string[] = [];
+  const trees = new Set(recordedNow(brigHome).map(({ sessionId }) => sessionId));
+  await forgetLeftRestores(brigHome, (tree) => trees.has(tree));
   for (const { workspace, stage, forget } of await unfinishedApplies(brigHome)) {
     const opened = await open(workspace).catch((error: unknown) => {
       if (isBrigError(error, "workspace.invalid")) return null;
@@ -350,7 +353,7 @@ export async function restoreSnapshot(
   const wanted = await wantedPaths(snapshot, now);
   for (const { path, now: state, content } of wanted)
     changing.add(path, state, { expects: "any", content, isExact: true });
-  const conflicts = await commitInto(tree, changing, signal);
+  const conflicts = await commitInto(tree, changing, { signal });
   if (conflicts.length > 0) throw notRestored(conflicts[0]);
   const written = new Set(wanted.map(({ path }) => keyOf(path)));
   return startOfSnapshot(

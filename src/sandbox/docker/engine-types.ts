@@ -22,6 +22,8 @@ export interface EngineInfo {
   dockerRootDir: string;
   cpus: number;
   memoryBytes: number;
+  /** Whether containers go on while the engine is restarted. Default: they end. */
+  keepsContainers?: boolean;
 }
 
 /** An OCI runtime in the engine's configuration. */

@@ -73,6 +73,7 @@ const infoReply = object({
   DockerRootDir: nullish(string),
   NCPU: number,
   MemTotal: number,
+  LiveRestoreEnabled: nullish(boolean),
   MemoryLimit: nullish(boolean),
   SwapLimit: nullish(boolean),
   CpuCfsQuota: nullish(boolean),
@@ -107,6 +108,7 @@ async function askInfo(client: Client): Promise<EngineInfo> {
     dockerRootDir: info.DockerRootDir ?? "",
     cpus: info.NCPU,
     memoryBytes: info.MemTotal,
+    ...(info.LiveRestoreEnabled === true && { keepsContainers: true }),
   };
 }
 

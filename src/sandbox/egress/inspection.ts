@@ -5,6 +5,7 @@ import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import {
   authorityCertificate,
   type KeyPair,
+  keyFromPem,
   keyToPem,
   newKeyPair,
   serverCertificate,
@@ -91,8 +92,15 @@ export class Inspection {
     this.#own = own;
   }
 
-  static async create(options: InspectionOptions): Promise<Inspection> {
-    return new Inspection(options, await SessionAuthority.create());
+  /** With the authority that programs trust already; default: with a new one. */
+  static async create(options: InspectionOptions, authority?: AuthorityInPem): Promise<Inspection> {
+    const own = authority === undefined ? SessionAuthority.create() : SessionAuthority.from(authority);
+    return new Inspection(options, await own);
+  }
+
+  /** The authority, with its keys, for another process. */
+  async authority(): Promise<AuthorityInPem> {
+    return await this.#own.inPem();
   }
 
   /** Certificate in PEM that programs in the sandbox have to trust. */
@@ -247,31 +255,44 @@ async function acceptTls(
 /** A program can ask for any number of names below one that a rule allows. */
 const MAX_CONTEXTS = 256;
 
+/** The certificate authority of one sandbox. */
+export interface AuthorityInPem {
+  certificate: string;
+  signer: string;
+  keys: string;
+}
+
+const AUTHORITY_NAME = "brig: certificate authority of one sandbox";
+
 /** The certificate authority of one sandbox, which only this sandbox is told to trust. */
 class SessionAuthority {
   /** Certificate in PEM. */
   readonly certificate: string;
-  readonly #name: string;
   readonly #signer: KeyPair;
   /** Shared by the certificates of all servers: making a key takes longer than signing. */
   readonly #keys: KeyPair;
   readonly #contexts = new Map<string, Promise<SecureContext>>();
 
-  private constructor(name: string, { certificate, signer, keys }: Keys) {
+  private constructor({ certificate, signer, keys }: Keys) {
     this.certificate = certificate;
-    this.#name = name;
     this.#signer = signer;
     this.#keys = keys;
   }
 
   static async create(): Promise<SessionAuthority> {
-    const name = "brig: certificate authority of one sandbox";
     const [signer, keys] = await Promise.all([newKeyPair(), newKeyPair()]);
-    return new SessionAuthority(name, {
-      certificate: await authorityCertificate(name, signer),
-      signer,
-      keys,
-    });
+    const certificate = await authorityCertificate(AUTHORITY_NAME, signer);
+    return new SessionAuthority({ certificate, signer, keys });
+  }
+
+  static async from({ certificate, ...pem }: AuthorityInPem): Promise<SessionAuthority> {
+    const [signer, keys] = await Promise.all([keyFromPem(pem.signer), keyFromPem(pem.keys)]);
+    return new SessionAuthority({ certificate, signer, keys });
+  }
+
+  async inPem(): Promise<AuthorityInPem> {
+    const [signer, keys] = await Promise.all([keyToPem(this.#signer), keyToPem(this.#keys)]);
+    return { certificate: this.certificate, signer, keys };
   }
 
   /** The TLS context with which a server answers as this name or address. */
@@ -286,7 +307,7 @@ class SessionAuthority {
   }
 
   async #make(host: string): Promise<SecureContext> {
-    const signing = { issuer: this.#name, signer: this.#signer, keys: this.#keys };
+    const signing = { issuer: AUTHORITY_NAME, signer: this.#signer, keys: this.#keys };
     const cert = await serverCertificate(host, signing);
     return createSecureContext({ cert, key: await keyToPem(this.#keys), minVersion: "TLSv1.2" });
   }

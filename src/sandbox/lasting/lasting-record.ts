@@ -33,6 +33,10 @@ export interface ResumeRecord {
   tree: (Omit<DirectoryReport, "changedNs"> & { changedNs: string }) | null;
   /** The sockets and FIFOs of the host that were there at the start; null where none can come. */
   knownListeners: string[] | null;
+  /** Whether there are rules, secrets or canaries, which are noted beside this. Earlier versions noted no such sandbox. */
+  hasInspection?: boolean;
+  /** The branch as which its commits arrive, without `refs/heads/`. Default: they do not. */
+  branch?: string | null;
 }
 
 const FILE = "sandbox.json";

@@ -14,6 +14,7 @@ import type { Engine } from "../docker/engine-types.js";
 import { requireToolbox } from "../images/require-toolbox.js";
 import { LABELS } from "../labels.js";
 import { knownListenersOf } from "../listeners/cover-listeners.js";
+import type { EarlierEgress } from "../network/egress/sandbox-egress.js";
 import { type OpenedSandbox, openedOn, type StartOptions, upstreamOf } from "../open-sandbox.js";
 import type { OverlayTree } from "../overlay/overlay-tree.js";
 import { SharedTree, type TreeOpening } from "../overlay/shared-tree.js";
@@ -75,7 +76,7 @@ export function forgetNoted({ journal }: OpenedSandbox, name: string): void {
 }
 
 export interface ResumeOptions {
-  /** Those that it was started with. */
+  /** Those that it was started with, but for rules for requests and secrets, which are in its directory. */
   settings: SandboxSettings;
   options: StartOptions;
   /** The hosts that it may reach, if these are no longer those of the settings. */
@@ -95,12 +96,16 @@ export async function resumeSandbox(
   if (record === null || recovered === null) throw gone("its files do not say how to go on");
   const engine = await options.engine;
   const state = await engine.inspectContainer(record.containerId);
-  if (!state?.running) throw gone("its container has ended");
   const warn = warner(options);
-  const settings = withTreeOf(record, given);
+  const { brigHome } = given.environment;
+  if (!state?.running) {
+    await endLeft(directory, { engine, brigHome, warn }).catch(warn);
+    throw gone("its container has ended");
+  }
+  const settings = withBranchOf(record, withTreeOf(record, given));
   const { container, ...adopted } = await adoptContainer(record, {
     ...{ engine, warn, about: aboutSandbox(settings, record.plan) },
-    ...{ brigHome: settings.environment.brigHome, keep: settings.keep },
+    ...{ brigHome, keep: settings.keep },
   });
   try {
     return await goOnIn(container, {
@@ -109,7 +114,7 @@ export async function resumeSandbox(
     });
   } catch (error) {
     // What cannot be gone on with must not run on. An engine that failed may have it for another process.
-    if (!isEngineFailure(error)) await container.giveUp();
+    if (!isEngineFailure(error)) await endLeft(directory, { engine, brigHome, warn }).catch(warn);
     throw error;
   }
 }
@@ -166,21 +171,24 @@ interface Resumption extends Omit<TreeOpening, "engine" | "plan" | "imageId"> {
 
 async function goOnIn(
   container: SandboxContainer,
-  { record, recovered, settings, options, warn, recordFor, toolbox, directory, hosts }: Resumption,
+  { record, recovered, settings: given, options, warn, recordFor, toolbox, directory, hosts }: Resumption,
 ): Promise<{ opened: OpenedSandbox; commands: ResumedCommand[] }> {
   const { engine } = container;
+  const { settings, earlier } = await withEgressOf(record, given, { directory, sealKey: options.sealKey });
+  const { inspection } = settings;
   const plan = withHosts(container.plan, hosts);
   const journal = newJournal(directory, { warn, recovered });
   const listeners = listenersOf(record, settings);
   let commands: ResumedCommand[] = [];
   const running = await resumeAndProve(
     container,
-    { ...options, journal, listeners },
+    { ...options, journal, listeners, inspection },
     {
       recovered,
       adopt(link) {
         const onStuck = () => link.close(stuckTree());
-        const context = { link, cwd: plan.workingDirectory, env: {}, onStuck };
+        const mask = inspection?.mask;
+        const context = { link, cwd: plan.workingDirectory, env: {}, mask, onStuck };
         commands = goOn(context, recovered);
       },
     },
@@ -190,7 +198,7 @@ async function goOnIn(
   try {
     tree = await treeOf(record, settings, { engine, toolbox, warn, recordFor });
     opened = await openedOn(container, {
-      ...{ plan, engine, settings, options, tree, warn, journal, ...running },
+      ...{ plan, engine, settings, options, tree, warn, journal, earlier, ...running },
       upstream: await upstreamOf(settings, options),
       restart: async () => {
         throw gone("it cannot be started again");
@@ -221,6 +229,25 @@ function withTreeOf({ plan, tree }: ResumeRecord, settings: SandboxSettings): Sa
   return { ...settings, overlay: new SharedTree({ leaseSeconds, earlier: { id: plan.overlay.id, top } }) };
 }
 
+function withBranchOf({ plan, branch: name }: ResumeRecord, settings: SandboxSettings): SandboxSettings {
+  const { branch } = settings;
+  if (branch === undefined || !name || plan.workspace === null) return settings;
+  return { ...settings, branch: branch.resumed({ workspace: plan.workspace, name }) };
+}
+
+/** Error: `sandbox.gone` if its secrets went with the process that had it. */
+async function withEgressOf(
+  { hasInspection = false }: ResumeRecord,
+  settings: SandboxSettings,
+  { directory, sealKey }: { directory: string; sealKey: Buffer | undefined },
+): Promise<{ settings: SandboxSettings; earlier: EarlierEgress | undefined }> {
+  if (!hasInspection) return { settings: { ...settings, inspection: null }, earlier: undefined };
+  const { readKeptEgress } = await import("./kept-egress.js");
+  const kept = readKeptEgress(directory, { sealKey, environment: settings.environment });
+  if (kept === null) throw gone("its secrets were known only to the process that has ended");
+  return { settings: { ...settings, inspection: kept.inspection }, earlier: kept.earlier };
+}
+
 async function treeOf(
   { plan, imageId }: ResumeRecord,
   { overlay: shared }: SandboxSettings,
@@ -232,7 +259,8 @@ async function treeOf(
   try {
     const tree = await shared.open({ engine, plan, toolbox, imageId, warn, recordFor });
     await tree.ready();
-    const { undoLeftApplies } = await import("../changes/apply-records.js");
+    const { undoLeftApplies, undoLeftRestores } = await import("../changes/apply-records.js");
+    await undoLeftRestores(tree, recordFor.brigHome);
     await undoLeftApplies(tree, recordFor.brigHome).catch(warn);
     return tree;
   } catch (error) {

@@ -83,7 +83,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
     // PID 1 ignores SIGTERM, so an engine that shuts down would wait ten seconds for it.
     StopSignal: "SIGKILL",
     HostConfig: {
-      AutoRemove: !plan.outlivesProcesses,
+      AutoRemove: !plan.outlivesProcesses && plan.staysAtEnd !== true,
       Privileged: false,
       ReadonlyRootfs: plan.rootfs === "ro",
       NetworkMode: plan.network,

@@ -41,6 +41,8 @@ export interface SandboxRequest extends Omit<SandboxSettings, "environment" | "o
   /** E.g. `unix:///var/run/docker.sock`. */
   endpoint: string;
   host: HostDirectories;
+  /** Whether another process may go on with it. Default: false. */
+  lasts?: boolean;
 }
 
 /** A set-up whose network is a list needs one that is empty afterwards, if the sandbox's own is none. */
@@ -133,6 +135,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     limits: memory.limits,
     leaseSeconds: request.keep ? 0 : request.leaseSeconds,
     outlivesProcesses: request.outlivesProcesses ?? false,
+    ...(request.lasts === true && request.engine.keepsContainers === true && { staysAtEnd: true }),
     runnerArguments: [],
     containerEnvironment,
     imageEnvironment: {},

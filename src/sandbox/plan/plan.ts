@@ -57,6 +57,8 @@ export interface SandboxPlan {
   leaseSeconds: number;
   /** The container stays when its processes have ended, until it is removed, so that files can be copied out of it. */
   outlivesProcesses: boolean;
+  /** brig removes the container at its end, and not the engine, which would do it when it is restarted. Default: the engine does. */
+  staysAtEnd?: boolean;
   /** Further arguments of the runner. */
   runnerArguments: readonly string[];
   /** Anyone with access to the engine can read these, so the caller's variables are not among them. */

@@ -1,12 +1,13 @@
 import { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
+import { noteApply } from "../changes/apply-records.js";
 import { Changing, commitInto } from "../changes/commit.js";
 import { changesOf, type Opened, requireTree } from "../changes/take-snapshot.js";
 import { keyOf, type PathReason } from "../changes/workspace-change.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import { openSnapshot } from "../snapshots/snapshot-store.js";
 import type { PresentState } from "../tree/tree-changes.js";
-import type { Expected } from "../tree/tree-commit.js";
+import type { CommitStage, Expected } from "../tree/tree-commit.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./restore-point.js";
 import type { TouchedScan } from "./touched-paths.js";
 import { type TakenPoint, TreePoints, tooLarge } from "./tree-points.js";
@@ -121,7 +122,9 @@ export async function restoreInPlace(
     const expects = await expectedAt(path, state?.type, { ...now, scan });
     changing.add(path, state, { expects, content, isExact: true });
   }
-  const conflicts = await commitInto(tree, changing, signal);
+  const note = async (stage: CommitStage) =>
+    await noteApply(brigHome, { workspace: tree.workspace, tree: tree.id, stage });
+  const conflicts = await commitInto(tree, changing, { signal, note });
   if (conflicts.length > 0) throw conflict(number, conflicts);
   return (await points.take({ kind: "undo", restores: number, signal: undefined })).point;
 }

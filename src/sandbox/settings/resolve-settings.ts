@@ -30,6 +30,8 @@ export interface UnresolvedSettings
    * one. Both apply, and what a policy file says as well.
    */
   configuredEgress?: EgressSettings | (() => Promise<EgressSettings | undefined>) | undefined;
+  /** Whether rules for requests and secrets are left out, since another process has read them. Default: false. */
+  withoutEgress?: boolean | undefined;
   /** Default: none. */
   setup?: SetupChoice | undefined;
   workspace: string | null;
@@ -90,9 +92,10 @@ export async function resolvedSetup(
 
 /** Errors: `usage.invalid`, `policy.invalid`. */
 async function inspectionOf(
-  { egress, configuredEgress, environment }: UnresolvedSettings,
+  { egress, configuredEgress, withoutEgress = false, environment }: UnresolvedSettings,
   { loaded, lists }: { loaded: LoadedPolicy; lists: boolean },
 ): Promise<InspectionOptions | null> {
+  if (withoutEgress) return null;
   const { network, egress: ofPolicy } = loaded.policy;
   if ((egress ?? ofPolicy) !== undefined && network.kind === "full")
     throw new BrigError("rules for requests and secrets need a list of allowed hosts", {

@@ -164,7 +164,7 @@ export class ControlPlane {
           ...(await snapshots.resolve(client, request)),
           labels: metadata ?? {},
           isNeverIdle: true,
-          endsWithService: true,
+          isSecret: true,
           // There is a list in any case, so that rules may come later.
           ...(places.allowsNetwork && { sentHeaders: planned.sentHeaders }),
         },
@@ -173,7 +173,12 @@ export class ControlPlane {
       .catch((error: unknown) => {
         throw isBrigError(error, "image.missing") ? noTemplate(templateID, error) : error;
       });
-    return this.#sandboxes.add(sandboxes.get(client, id), { templateId: templateID, network });
+    try {
+      return this.#sandboxes.add(sandboxes.get(client, id), { templateId: templateID, network });
+    } catch (error) {
+      await sandboxes.remove(client, id);
+      throw error;
+    }
   }
 
   /** What a template stands for: `base`, a name of the configuration, a snapshot of the client, or an image of the engine. */
@@ -225,7 +230,7 @@ export class ControlPlane {
       const served = sandboxes.get(client, `${record?.id}`);
       const fork = this.#sandboxes.add(served, { templateId: parent.templateId, network: parent.network });
       served.extend(lifeOf(timeout));
-      this.#enforce(fork);
+      await this.#enforce(fork);
       return fork;
     });
     const results = await Promise.allSettled(forks);
@@ -286,22 +291,23 @@ export class ControlPlane {
       ...(maskRequestHost !== undefined && { maskRequestHost }),
     };
     try {
-      this.#enforce(sandbox);
+      await this.#enforce(sandbox);
     } catch (error) {
       sandbox.network = before;
       throw error;
     }
+    this.#sandboxes.note(sandbox);
     return { status: 204 };
   }
 
   /** Puts into force what was asked for of the network. Nothing is changed if it cannot be. */
-  #enforce({ served, network: asked }: E2bSandbox): void {
+  async #enforce({ served, network: asked }: E2bSandbox): Promise<void> {
     const { places } = this.#parts;
     const { network, sentHeaders } = planNetwork(asked, places);
     if (!places.allowsNetwork) return;
     // First, since its client may not be allowed this one.
     served.setNetwork(network);
-    setSentHeaders(served.sandbox, sentHeaders);
+    await setSentHeaders(served.sandbox, sentHeaders);
   }
 
   #get({ client, id }: Call): E2bSandbox {

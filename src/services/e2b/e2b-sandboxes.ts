@@ -11,13 +11,16 @@ export interface AskedSandbox {
   network: AskedNetwork;
 }
 
-/** What is known of a sandbox of a client of E2B. */
-export interface E2bSandbox extends AskedSandbox {
-  served: ServedSandbox;
+/** What is known of a sandbox of a client of E2B, also by the next service. */
+interface KnownSandbox extends AskedSandbox {
   /** Opens the daemon and the ports of the sandbox. */
   accessToken: string;
   /** Is needed for its ports where they are not for everybody who knows their address. */
   trafficToken: string | null;
+}
+
+export interface E2bSandbox extends KnownSandbox {
+  served: ServedSandbox;
 }
 
 /** Where commands start, and what forks and snapshots carry. */
@@ -35,9 +38,25 @@ export class E2bSandboxes {
     this.#sandboxes = sandboxes;
   }
 
+  /** Error: `store.failed`, where the next service is to know it. */
   add(served: ServedSandbox, asked: AskedSandbox): E2bSandbox {
     const trafficToken = asked.network.allowPublicTraffic === false ? newToken() : null;
     const sandbox = { ...asked, served, accessToken: newToken(), trafficToken };
+    this.#known.set(served, sandbox);
+    this.note(sandbox);
+    return sandbox;
+  }
+
+  /** Has the next service know it as it is now. Error: `store.failed`. */
+  note({ served, ...known }: E2bSandbox): void {
+    served.keepProtocolState({ e2b: known });
+  }
+
+  #knownOf(served: ServedSandbox): E2bSandbox | null {
+    const known = this.#known.get(served);
+    if (known !== undefined || served.protocolState === null) return known ?? null;
+    const { e2b } = served.protocolState as { e2b: KnownSandbox };
+    const sandbox = { ...e2b, served };
     this.#known.set(served, sandbox);
     return sandbox;
   }
@@ -45,7 +64,7 @@ export class E2bSandboxes {
   /** Whoever's it is. Null for a sandbox that is not there any more. */
   withId(id: string): E2bSandbox | null {
     const served = this.#sandboxes.withId(id);
-    return served === null || served.hasEnded ? null : (this.#known.get(served) ?? null);
+    return served === null || served.hasEnded ? null : this.#knownOf(served);
   }
 
   /** Null for one that is not there any more, and for another client's. */
@@ -62,7 +81,7 @@ export class E2bSandboxes {
   all(): E2bSandbox[] {
     return this.#sandboxes
       .all()
-      .map((served) => (served.hasEnded ? null : (this.#known.get(served) ?? null)))
+      .map((served) => (served.hasEnded ? null : this.#knownOf(served)))
       .filter((one) => one !== null);
   }
 }

@@ -68,7 +68,10 @@ async function serve(paths: readonly string[], flags: ServeFlags, context: Serve
     await say(context.stderr, `brig: ${neutraliseLine(sentence)}\n`);
   const usualAgent = await openUsualAgent(flags, { config, context });
   const { brigHome } = context.environment;
-  using kept = await openKeptHome(brigHome, { listen: flags.listen, keeps: flags.keepSandboxes === true });
+  const { listen, keepSandboxes: keeps = false, keepSecrets: keepsSecrets = false } = flags;
+  if (keepsSecrets && !keeps)
+    throw invalidUsage("--keep-secrets is for sandboxes that stay", "add --keep-sandboxes, or leave it out");
+  using kept = await openKeptHome(brigHome, { listen, keeps, keepsSecrets });
   const directory = await mkdtemp(join(tmpdir(), "brig-serve-"));
   try {
     await serveUntilDrained(

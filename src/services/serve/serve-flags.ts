@@ -35,6 +35,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   agent?: string;
   model?: string;
   keepSandboxes?: boolean;
+  keepSecrets?: boolean;
   warm: number;
   maxSandboxes: number;
   maxPerClient?: number;
@@ -99,6 +100,10 @@ export function addServeOptions(command: Command): Command {
     .option(
       "--keep-sandboxes",
       "leave the sandboxes running when the service ends or is killed: the next one with the same --listen goes on with them, if it comes within 10 minutes",
+    )
+    .option(
+      "--keep-secrets",
+      "with --keep-sandboxes: leave those with secrets, and those of E2B's clients, running as well, with their secrets in files that only you can read",
     )
     .option("--pull", "fetch images that clients name and the engine does not have")
     .option(

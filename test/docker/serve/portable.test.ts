@@ -5,7 +5,12 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/lib/env.js";
-import type { PortableSandbox, PortableWorkspace } from "../../../src/sandbox/portable-sandbox.js";
+import type {
+  ConnectedSandbox,
+  PortableAccount,
+  PortableSandbox,
+  PortableWorkspace,
+} from "../../../src/sandbox/portable-sandbox.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { connectSandbox } from "../../../src/services/lasting/client/connect-sandbox.js";
 import { RenewedTls } from "../../../src/services/serve/http/renewed-tls.js";
@@ -19,6 +24,7 @@ let served: Served;
 let servedWithTls: Served;
 let servedOnSocket: Served;
 let directory: TemporaryDirectory;
+const connected: PortableSandbox[] = [];
 
 beforeAll(async () => {
   directory = await temporaryDirectory();
@@ -37,6 +43,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  for (const one of connected) await one.close();
   for (const one of [served, servedWithTls, servedOnSocket]) await one[Symbol.asyncDispose]();
   await directory[Symbol.asyncDispose]();
 });
@@ -51,15 +58,18 @@ const opened: [string, (env: Record<string, string>) => Promise<PortableSandbox>
 
 /** As `Sandbox.connect` gives it. It is ended when it is closed, which otherwise only lets go of it. */
 async function openLasting(env: Record<string, string>): Promise<PortableSandbox> {
-  const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
-  const name = (await runBrig("up", ...variables)).trim();
+  return await connectedTo(Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]));
+}
+
+async function connectedTo(options: readonly string[]): Promise<ConnectedSandbox> {
+  const name = (await runBrig("up", ...options)).trim();
   const environment = readEnvironment({ ...process.env, BRIG_HOME: join(directory.path, "home") });
   const sandbox = await connectSandbox(name, { environment });
+  connected.push(sandbox);
   let removing: Promise<string> | undefined;
   const close = async () => {
     removing ??= runBrig("rm", name);
     await removing;
-    await sandbox.close();
   };
   return { ...sandbox, close, [Symbol.asyncDispose]: close };
 }
@@ -317,6 +327,9 @@ const workspaces: [string, () => Promise<PortableSandbox & PortableWorkspace>][]
     },
   ],
   ["a service", () => served.client.createSandbox({ workspaceKind: "overlay" })],
+  ["a service with TLS", () => servedWithTls.client.createSandbox({ workspaceKind: "overlay" })],
+  ["a service on a socket", () => servedOnSocket.client.createSandbox({ workspaceKind: "overlay" })],
+  ["a process of its own that keeps it", () => connectedTo(["--workspace", "overlay"])],
 ];
 
 describe.each(workspaces)("the copy-on-write workspace of a sandbox of %s", (_, open) => {
@@ -372,5 +385,24 @@ describe.each(workspaces)("the copy-on-write workspace of a sandbox of %s", (_, 
     expect(await sandbox.undo()).toMatchObject({ undone: { number: 2 }, restores: 1 });
     expect(await sandbox.undo()).toMatchObject({ undone: { number: 1 }, restores: 0 });
     expect(await sandbox.undo()).toBeNull();
+  });
+});
+
+const accounts: [string, () => Promise<PortableSandbox & PortableWorkspace & PortableAccount>][] = [
+  ["a service", () => served.client.createSandbox()],
+  ["a service with TLS", () => servedWithTls.client.createSandbox()],
+  ["a service on a socket", () => servedOnSocket.client.createSandbox()],
+  ["a process of its own that keeps it", () => connectedTo([])],
+];
+
+describe.each(accounts)("a sandbox of %s", (_, open) => {
+  it("has a proof, a receipt when it was removed, and no restore points without a copy-on-write workspace", async () => {
+    const sandbox = await open();
+    const { policy, differences, summary } = await sandbox.proof();
+    expect([policy, differences, summary.noNewPrivileges]).toEqual(["workspace-write", [], "true"]);
+    await expect(sandbox.receipt()).rejects.toMatchObject({ code: "usage.invalid" });
+    await expect(sandbox.restorePoint()).rejects.toMatchObject({ code: "usage.invalid" });
+    await sandbox.close();
+    expect(await sandbox.receipt()).toEqual({ findings: [], omitted: 0, incomplete: null });
   });
 });

@@ -84,6 +84,68 @@ describe(`killed ${rounds} times at random moments`, () => {
     await expectNothingLeft(place.home, [id]);
   });
 
+  it("the owner that starts a sandbox leaves either all of it or nothing", async () => {
+    const place = await lastingPlace();
+    const ids = new Set<string>();
+    const note = async () => {
+      for (const { labels } of await (await testEngine()).listContainers(["brig.session"]))
+        if (owners.has(labels["brig.owner-pid"] ?? "")) ids.add(`${labels["brig.session"]}`);
+    };
+    const owners = new Set<string>();
+    for (let killed = 0; killed < 2 * rounds; killed++) {
+      const kind = killed % 2 === 0 ? "bind" : "overlay";
+      const starting = place.start(["up", "--name", `n${killed}`, "--workspace", kind]);
+      await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
+      const pid = (await place.ownerPid()) ?? 0;
+      owners.add(`${pid}`);
+      await someTime();
+      await note();
+      await endProcess(pid, "SIGKILL");
+      await starting;
+      await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
+    }
+    const listed: { name: string; id: string }[] = JSON.parse((await place.run("ps", "--json")).stdout);
+    for (const { name, id } of listed) {
+      ids.add(id);
+      expect((await place.run("exec", "--in", name, "--", "echo", name)).stdout).toBe(`${name}\n`);
+      expect((await place.run("rm", name)).exitCode).toBe(0);
+    }
+    // A tree whose container was not asked for yet is found by this.
+    expect((await place.run("gc")).exitCode).toBe(0);
+    const lasting = await readdir(join(place.home, "lasting"));
+    expect(lasting.filter((name) => name.startsWith("n"))).toEqual([]);
+    await expectNothingLeft(place.home, [...ids]);
+  });
+
+  it("the owner that undoes a command leaves its changes whole, or undone", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "one", "--workspace", "overlay");
+    const id = await idOf(place);
+    const run = async (script: string) =>
+      (await place.run("exec", "--in", "one", "--", "bash", "-ec", script)).stdout;
+    const write = async (text: string) =>
+      await run(`mkdir -p d{0..19}; for i in {1..300}; do echo ${text} > d$((i % 20))/f$i; done`);
+    await write("before");
+    for (let killed = 0; killed < rounds; killed++) {
+      await write("after");
+      // New contents are in a directory of brig's before they take their places.
+      const watch = "until ls -d .brig-stage-* 2>/dev/null; do sleep 0.005; done";
+      const watching = place.start(["exec", "--in", "one", "--", "sh", "-c", watch]);
+      const undoing = place.start(["undo", "one"]);
+      await firstOutput(watching);
+      await sleep(Math.random() * 150);
+      await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
+      await Promise.all([undoing, watching]);
+      await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
+      expect(await run("cat d*/f* | sort | uniq -c")).toMatch(/^ *300 (before|after)\n$/);
+      expect(await run("ls -A | grep brig-stage || echo nothing else")).toBe("nothing else\n");
+      await write("before");
+    }
+    expect((await place.run("rm", "one")).exitCode).toBe(0);
+    await expectNothingLeft(place.home, [id]);
+    expect(await readdir(join(place.home, "applies"))).toEqual([]);
+  });
+
   it("clients and terminals cost only their own commands", async () => {
     const place = await lastingPlace();
     await upIn(place, "--name", "one");

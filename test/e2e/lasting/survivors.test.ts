@@ -1,17 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { endProcess, firstOutput, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+import { endProcess, firstOutput, killOwner, lastingPlace, upIn } from "../../support/lasting.js";
 
 const patience = { timeout: 60_000, interval: 100 };
 const counting =
   "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo line $i; echo err $i >&2; sleep 0.01; done; exit 7";
 const lines = (word: string) => Array.from({ length: 400 }, (_, i) => `${word} ${i + 1}\n`).join("");
-
-/** Kills the owner, and waits for the next one. */
-async function killOwner(place: LastingPlace): Promise<void> {
-  await endProcess((await place.ownerPid()) ?? 0, "SIGKILL");
-  await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
-}
 
 describe("a command in a lasting sandbox whose owner is killed", () => {
   it.each([

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -6,17 +6,18 @@ import { readEnvironment } from "../../../src/lib/env.js";
 import { connectSandbox } from "../../../src/services/index.js";
 import { testEngine } from "../../support/engine.js";
 import { silencedEngine } from "../../support/engine-proxy.js";
-import { endProcess, firstOutput, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+import {
+  endProcess,
+  firstOutput,
+  killOwner,
+  type LastingPlace,
+  lastingPlace,
+  upIn,
+  watchersOf,
+} from "../../support/lasting.js";
 
 const prompt = /[$#] $/;
 const patience = { timeout: 30_000, interval: 100 };
-
-/** Kills the owner, and waits for the next one. */
-async function killOwner(place: LastingPlace): Promise<void> {
-  const pid = (await place.ownerPid()) ?? 0;
-  await endProcess(pid, "SIGKILL");
-  await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
-}
 
 async function containerOf(place: LastingPlace, name: string) {
   const listed = JSON.parse((await place.run("ps", "--json")).stdout);
@@ -123,18 +124,3 @@ describe("a lasting sandbox whose owner is killed", () => {
     await place.run("rm", "one");
   });
 });
-
-/** The shells that start another owner when theirs is killed. */
-async function watchersOf({ home }: LastingPlace): Promise<number[]> {
-  const pids = (await readdir("/proc")).filter((name) => /^[0-9]+$/.test(name));
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      const [command, environment] = await Promise.all(
-        ["cmdline", "environ"].map((file) => readFile(`/proc/${pid}/${file}`, "latin1").catch(() => "")),
-      );
-      const isOne = command?.includes("brig-watch") && environment?.split("\0").includes(`BRIG_HOME=${home}`);
-      return isOne ? [Number(pid)] : [];
-    }),
-  );
-  return found.flat();
-}

@@ -19,6 +19,7 @@ import {
 } from "../../egress/secrets/aws/aws-keys.js";
 import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
 import { SecretMask } from "../../egress/secrets/secret-mask.js";
+import { credentialsIn } from "../../egress/secrets/sent-headers.js";
 import {
   type AwsKeysRule,
   type EgressSettings,
@@ -70,6 +71,37 @@ export async function readEgress(
     mask,
     authorities: await readTrusted(caFiles, environment),
   };
+}
+
+interface KeptAwsKeys extends Pick<HeldAwsSecret, "name" | "rule" | "placeholders"> {
+  first: TimedCredentials;
+}
+
+/** What is read for a sandbox, with all secrets, as plain data. */
+export interface KeptInspection
+  extends Pick<InspectionOptions, "rules" | "secrets" | "canaries" | "sentHeaders" | "authorities"> {
+  awsKeys: readonly KeptAwsKeys[];
+}
+
+export function keptInspection({ awsSecrets = [], mask: _mask, ...own }: InspectionOptions): KeptInspection {
+  const awsKeys = awsSecrets.map(({ name, rule, keys, placeholders }) => ({
+    ...{ name, rule, placeholders, first: keys.timed },
+  }));
+  return { ...own, awsKeys };
+}
+
+/** The same for another process. Nothing is read again but keys of AWS that expire, from where they were read. */
+export function inspectionOf(
+  { awsKeys, ...own }: KeptInspection,
+  environment: Environment,
+): InspectionOptions {
+  const { secrets, sentHeaders } = own;
+  const hidden = [...secrets, ...awsKeys.flatMap(({ first }) => asValues(first.credentials))];
+  const mask = hidden.length > 0 || sentHeaders !== undefined ? new SecretMask(hidden) : undefined;
+  mask?.add(credentialsIn(sentHeaders ?? []));
+  const onRenewed = (credentials: AwsCredentials) => mask?.add(secretParts(credentials));
+  const awsSecrets = awsKeys.map((keys) => heldAwsKeys(keys, { environment, onRenewed }));
+  return { ...own, awsSecrets, mask };
 }
 
 /** The authorities in these files, in PEM. Error: `usage.invalid`. */
@@ -172,13 +204,29 @@ export async function holdAwsKeys(
   rule: AwsKeysRule,
   { environment, onRenewed }: HoldOptions,
 ): Promise<HeldAwsSecret> {
-  const read = async () => checked(name, await readKeys(name, rule, environment));
-  const first = await read();
-  const { hosts, regions = null, services = null, plain_http: plainHttp } = rule;
+  const first = await readCheckedKeys(name, rule, environment);
   const placeholders = newAwsPlaceholders(first.credentials);
+  return heldAwsKeys({ name, rule, first, placeholders }, { environment, onRenewed });
+}
+
+/** Keys of AWS with the placeholders that programs have for them. */
+function heldAwsKeys(
+  { name, rule, first, placeholders }: KeptAwsKeys,
+  { environment, onRenewed }: HoldOptions,
+): HeldAwsSecret {
+  const { hosts, regions = null, services = null, plain_http: plainHttp } = rule;
   const variables = awsVariables(name, placeholders);
+  const read = async () => await readCheckedKeys(name, rule, environment);
   const keys = new AwsKeys(first, { read, onRenewed });
-  return { name, variables, keys, placeholders, hosts, regions, services, plainHttp };
+  return { name, rule, variables, keys, placeholders, hosts, regions, services, plainHttp };
+}
+
+async function readCheckedKeys(
+  name: string,
+  rule: AwsKeysRule,
+  environment: Environment,
+): Promise<TimedCredentials> {
+  return checked(name, await readKeys(name, rule, environment));
 }
 
 function checked(name: string, found: TimedCredentials): TimedCredentials {

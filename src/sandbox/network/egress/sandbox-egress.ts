@@ -3,7 +3,7 @@ import type { RunnerLink } from "../../channel/runner-link.js";
 import type { AskAboutHost, EgressAttempt, EgressPhase } from "../../egress/attempt.js";
 import type { Canary } from "../../egress/canaries/new-canary.js";
 import type { OnCanary } from "../../egress/gate.js";
-import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
+import type { AuthorityInPem, Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { describeDenial } from "../../egress/rules/denial.js";
 import type { SentHeaders } from "../../egress/secrets/sent-headers.js";
@@ -18,10 +18,20 @@ interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" |
   onNetwork?: ((network: NetworkScope) => void) | undefined;
   /** Rules for requests, and secrets. Default: none. */
   inspection?: InspectionOptions | null | undefined;
+  /** What its programs trust and have since another process has opened it. Default: it is opened for the first time. */
+  earlier?: EarlierEgress | undefined;
   /** The plan of the sandbox, which says what the image and the mounts are like. */
   plan: SandboxPlan;
   /** Ends what is started in the sandbox to make programs trust brig's certificates. */
   signal?: AbortSignal | undefined;
+}
+
+/** What another process needs, besides the inspection, so that programs which run notice nothing. */
+export interface EarlierEgress {
+  /** Null where nothing looks into requests. */
+  authority: AuthorityInPem | null;
+  /** The variables by which programs trust it. */
+  trust: Readonly<Record<string, string>>;
 }
 
 /** The most calls that are kept for one sandbox. The oldest is forgotten, since its processes have most likely ended. */
@@ -47,6 +57,7 @@ export class SandboxEgress {
   readonly #sent: EgressParts["sent"];
   readonly #onNetwork: EgressParts["onNetwork"];
   readonly #inspection: EgressParts["inspection"];
+  readonly #sendsHeaders: boolean;
   /** Variables for commands: those that make programs trust brig's certificates, and the placeholders of secrets. */
   readonly environment: EgressEnvironment;
 
@@ -58,13 +69,14 @@ export class SandboxEgress {
     this.#sent = parts.sent;
     this.#onNetwork = parts.onNetwork;
     this.#inspection = parts.inspection;
+    this.#sendsHeaders = parts.sendsHeaders;
     this.environment = parts.environment;
   }
 
   /** Call it before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { onEgress, onNetwork, inspection: rules, plan, signal, ...options }: SandboxEgressOptions,
+    { onEgress, onNetwork, inspection: rules, earlier, plan, signal, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -75,7 +87,8 @@ export class SandboxEgress {
       for (const listener of listeners) deliver(listener, attempt);
     };
     const network = new SandboxNetwork(link, (channel) => calls.get(channel) ?? null);
-    const inspection = rules && looksIntoRequests(rules) ? await createInspection(rules) : undefined;
+    const inspection =
+      rules && looksIntoRequests(rules) ? await createInspection(rules, earlier?.authority) : undefined;
     const canaries = rules?.canaries ?? [];
     const sent: EgressParts["sent"] = { error: null, listeners: [] };
     const onCanary: OnCanary = (canary) => {
@@ -84,13 +97,14 @@ export class SandboxEgress {
       for (const listener of sent.listeners) listener(error);
     };
     const egress = await openEgress(network, { ...options, onAttempt, inspection, canaries, onCanary });
-    await plant(link, canaries);
-    const trust = inspection ? await trustIn(link, inspection, { plan, signal }) : {};
+    if (earlier === undefined) await plant(link, canaries);
+    const newlyTrusted = async () => (inspection ? await trustIn(link, inspection, { plan, signal }) : {});
+    const trust = earlier?.trust ?? (await newlyTrusted());
     const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
     const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
       ...{ egress, notes, calls, listeners, sent, onNetwork },
-      inspection: rules?.sentHeaders === undefined ? undefined : inspection,
+      ...{ inspection, sendsHeaders: rules?.sentHeaders !== undefined },
       environment: {
         trust,
         placeholders: Object.assign(Object.fromEntries(placeholders), ...others),
@@ -143,7 +157,7 @@ export class SandboxEgress {
 
   /** Replaces the headers that requests get on their way out. Error: `policy.not-enforced` for a sandbox that was opened without a list of them. */
   setSentHeaders(sent: readonly SentHeaders[]): void {
-    if (this.#inspection === undefined)
+    if (this.#inspection === undefined || !this.#sendsHeaders)
       throw new BrigError(
         "the headers of requests of this sandbox cannot change: it was created without any",
         {
@@ -152,6 +166,11 @@ export class SandboxEgress {
         },
       );
     this.#inspection.setSentHeaders(sent);
+  }
+
+  /** What another process needs to go on with it. */
+  async kept(): Promise<EarlierEgress> {
+    return { authority: (await this.#inspection?.authority()) ?? null, trust: this.environment.trust };
   }
 
   async close(): Promise<void> {
@@ -170,8 +189,10 @@ interface EgressParts extends Pick<SandboxEgressOptions, "onNetwork"> {
   notes: DenialNotes;
   calls: Map<number, string>;
   listeners: Set<EgressListener>;
-  /** Undefined where it has no headers that could be replaced. */
+  /** Undefined where nothing looks into requests. */
   inspection: Inspection | undefined;
+  /** Whether it has headers of requests, which can be replaced. */
+  sendsHeaders: boolean;
   /** Null as long as no program has tried to send a canary. */
   sent: { error: Promise<BrigError> | null; listeners: ((error: Promise<BrigError>) => void)[] };
 }
@@ -186,9 +207,12 @@ function deliver(listener: EgressListener, attempt: EgressAttempt): void {
 }
 
 /** Loaded only where there are rules for requests, or secrets. */
-async function createInspection(options: InspectionOptions): Promise<Inspection> {
+async function createInspection(
+  options: InspectionOptions,
+  authority: AuthorityInPem | null | undefined,
+): Promise<Inspection> {
   const { Inspection } = await import("../../egress/inspection.js");
-  return await Inspection.create(options);
+  return await Inspection.create(options, authority ?? undefined);
 }
 
 function looksIntoRequests({ rules, secrets, awsSecrets = [], sentHeaders }: InspectionOptions): boolean {

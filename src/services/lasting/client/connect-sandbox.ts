@@ -1,12 +1,13 @@
 import type { Environment } from "../../../lib/env.js";
-import type { PortableSandbox } from "../../../sandbox/index.js";
+import { pause } from "../../../lib/time/pause.js";
+import type { ConnectedSandbox } from "../../../sandbox/index.js";
 import { HttpCalls } from "../../serve/client/http-calls.js";
 import { remoteSandbox } from "../../serve/client/remote-sandbox.js";
 import { sandboxSchema } from "../../serve/wire/schemas.js";
 import { findLasting, readLasting } from "../home/lasting-records.js";
 import { endedError } from "../owner/ended-error.js";
 import { OwnerClient } from "./owner-client.js";
-import { startOwner } from "./start-owner.js";
+import { hasOwner, startOwner } from "./start-owner.js";
 
 /** How long an owner may take until it has gone on with all sandboxes. */
 const OWNER_STARTS_MS = 30_000;
@@ -18,7 +19,7 @@ const OWNER_STARTS_MS = 30_000;
 export async function connectSandbox(
   wanted: string,
   { environment, signal }: { environment: Environment; signal?: AbortSignal | undefined },
-): Promise<PortableSandbox> {
+): Promise<ConnectedSandbox> {
   signal?.throwIfAborted();
   const { brigHome } = environment;
   const find = () => {
@@ -30,8 +31,7 @@ export async function connectSandbox(
   const owner = new OwnerClient(brigHome);
   const isThere = async () => (await owner.state(signal ?? new AbortController().signal)) !== null;
   if (!(await isThere())) {
-    // It was killed, and so was what should have started the next one, which goes on with the sandbox.
-    await startOwner(environment).outcome(OWNER_STARTS_MS);
+    await nextOwner(environment, isThere);
     found = find();
     if (!(await isThere())) throw endedError({ ...found, reason: "owner-killed" });
   }
@@ -39,4 +39,16 @@ export async function connectSandbox(
   const record = await calls.json("getSandbox", sandboxSchema, { id: found.id, signal });
   const letGo = async () => calls.close();
   return { ...remoteSandbox(calls, record), close: letGo, [Symbol.asyncDispose]: letGo };
+}
+
+const LOOK_MS = 20;
+
+/** Waits for the owner that follows one which was killed, and starts it if what should have done so was killed, too. */
+async function nextOwner(environment: Environment, isThere: () => Promise<boolean>): Promise<void> {
+  for (const endsAt = performance.now() + OWNER_STARTS_MS; performance.now() < endsAt; ) {
+    if (await isThere()) return;
+    if (!(await hasOwner(environment.brigHome)))
+      return void (await startOwner(environment).outcome(OWNER_STARTS_MS));
+    await pause(LOOK_MS);
+  }
 }

@@ -6,11 +6,13 @@ import { BrigError } from "../../../errors.js";
 import type { Environment } from "../../../lib/env.js";
 import { holderOf } from "../../../lib/file-lock.js";
 import { makeDirectorySync } from "../../../lib/files/make-directory.js";
+import { readTextNow } from "../../../lib/files/read-text-now.js";
+import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { readHostProcesses } from "../../../lib/owner.js";
+import { ownerShape, ownerState, readHostProcesses } from "../../../lib/owner.js";
 import { pause } from "../../../lib/time/pause.js";
 import { brigProgram } from "../../../package-root.js";
-import { lastingDirectory, ownerLock } from "../home/lasting-records.js";
+import { lastingDirectory, ownerLock, watcherFile } from "../home/lasting-records.js";
 import { asBrigError } from "../wire/sent-error.js";
 
 /** A process that was started to be the owner. */
@@ -39,12 +41,21 @@ export function startOwner(environment: Pick<Environment, "brigHome" | "variable
   };
 }
 
-/** Whether a process is the owner, or is to be and goes on with sandboxes before it answers. */
+/**
+ * Whether a process is the owner, or is to be: it goes on with sandboxes before it answers, or is started by the one that has watched an owner that
+ * was killed. Only that one has the key to the secrets of these sandboxes, so that nobody else may become the owner before.
+ */
 export async function hasOwner(brigHome: string): Promise<boolean> {
   const directory = lastingDirectory(brigHome);
   if (!existsSync(directory)) return false;
-  return (await holderOf(ownerLock(brigHome), await readHostProcesses(hostname()))) !== null;
+  const processes = await readHostProcesses(hostname());
+  if ((await holderOf(ownerLock(brigHome), processes)) !== null) return true;
+  const text = readTextNow(watcherFile(brigHome), MAX_WATCHER_BYTES);
+  const watcher = readOrNull(ownerShape, parseJson(text ?? ""));
+  return watcher !== null && (await ownerState(watcher, processes)) === "alive";
 }
+
+const MAX_WATCHER_BYTES = 4096;
 
 /** The owner says in one line what has become of its start. */
 async function firstLine(child: ChildProcess): Promise<"listening" | "other"> {

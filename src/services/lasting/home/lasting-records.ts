@@ -74,6 +74,11 @@ export function ownerLock(brigHome: string): string {
   return join(lastingDirectory(brigHome), "owner");
 }
 
+/** Says which process starts another owner when the owner is killed. */
+export function watcherFile(brigHome: string): string {
+  return join(lastingDirectory(brigHome), ".watcher");
+}
+
 /** All readable records, the oldest sandbox first. */
 export function readLasting(brigHome: string): LastingRecord[] {
   const directory = lastingDirectory(brigHome);

@@ -1,4 +1,5 @@
-import { lstatSync, type Stats, statSync } from "node:fs";
+import { statSync } from "node:fs";
+import { factsOf, isOwnDirectory, ownUid } from "../../../lib/files/own-directory.js";
 
 /** The longest path of a Unix socket, without the zero byte at the end. */
 const MAX_PATH_BYTES = 107;
@@ -18,7 +19,7 @@ export function serviceSocket(brigHome: string, uid: number = ownUid()): Service
   const usual = `${brigHome}/service.sock`;
   if (Buffer.byteLength(usual) <= MAX_PATH_BYTES) return { path: usual, directory: brigHome };
   const runtime = `/run/user/${uid}`;
-  const above = isOwnDirectory(factsOf(runtime), uid) ? runtime : "/tmp";
+  const above = isOwnDirectory(runtime, uid) ? runtime : "/tmp";
   const directory = `${above}/brig-${uid}`;
   return { path: `${directory}/${hashOf(brigHome)}.sock`, directory };
 }
@@ -38,24 +39,6 @@ export function socketProblem({ path, directory }: ServiceSocket, uid: number = 
   if (!socket.isSocket()) return `${path} is not a socket`;
   if (socket.uid !== uid) return `${path} belongs to another user`;
   return (socket.mode & 0o077) === 0 ? null : `other users may connect to ${path}`;
-}
-
-/** -1 where users have no numbers. */
-function ownUid(): number {
-  return process.getuid?.() ?? -1;
-}
-
-function isOwnDirectory(facts: Stats | null, uid: number): boolean {
-  return facts?.isDirectory() === true && facts.uid === uid && (facts.mode & 0o077) === 0;
-}
-
-/** Null if there is nothing, or nothing that may be looked at. A link is looked at itself, unless `look` follows it. */
-function factsOf(path: string, look: (path: string) => Stats = lstatSync): Stats | null {
-  try {
-    return look(path);
-  } catch {
-    return null;
-  }
 }
 
 /** FNV-1a with 64 bits: it is for a short name, and loading node:crypto takes longer than all of this file. */

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeDirectorySync } from "../../../lib/files/make-directory.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
@@ -14,7 +14,15 @@ const KEPT_VARIABLES =
 
 /** What another owner needs to go on with the sandbox of this name, until it has ended. */
 export function keptDirectory(brigHome: string, name: string): string {
-  return join(lastingDirectory(brigHome), `${name}.kept`);
+  return join(lastingDirectory(brigHome), `${name}${KEPT}`);
+}
+
+const KEPT = ".kept";
+
+/** The names of all sandboxes that have such a directory. */
+export function keptNames(brigHome: string): string[] {
+  const names = readdirSync(lastingDirectory(brigHome));
+  return names.flatMap((name) => (name.endsWith(KEPT) ? [name.slice(0, -KEPT.length)] : []));
 }
 
 /** Readable only for this user. Errors: those of the file system. */

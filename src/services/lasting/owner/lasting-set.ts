@@ -25,7 +25,7 @@ import {
   writeLasting,
   writeLog,
 } from "../home/lasting-records.js";
-import { keptDirectory, readRequest, removeKept, writeRequest } from "../home/up-request.js";
+import { keptDirectory, keptNames, readRequest, removeKept, writeRequest } from "../home/up-request.js";
 import { encodeFrame, FRAME } from "../wire/frames.js";
 import type { UpRequest } from "../wire/messages.js";
 import { CommandPoints } from "./command-points.js";
@@ -59,6 +59,9 @@ export type ResumeLasting = (
   how: LastingPlace,
 ) => Promise<OpenedLasting & { commands: ResumedCommand[] }>;
 
+/** Ends what a killed owner has left of a sandbox with which nobody is to go on. Error: `engine.failed`. */
+export type DiscardLasting = (request: UpRequest, how: LastingPlace) => Promise<void>;
+
 export interface LastingPlace {
   directory: string;
   signal: AbortSignal;
@@ -76,6 +79,12 @@ export interface HeldSandbox {
   log: OutputLog;
   shell: SharedShell;
   connected: ConnectedCommands;
+}
+
+interface TakingOver {
+  resume: ResumeLasting;
+  discard: DiscardLasting;
+  signal: AbortSignal;
 }
 
 interface LastingSetOptions {
@@ -118,10 +127,14 @@ export class LastingSet {
   }
 
   /**
-   * Goes on with the sandboxes of owners that were killed. Of those with which that cannot be it notes that they have ended, too. If the engine fails, it
-   * is asked again later.
+   * Goes on with the sandboxes of owners that were killed. Of those with which that cannot be it notes that they have ended, too, and ends those that were
+   * not open yet. If the engine fails, it is asked again later.
    */
-  async takeOver(resume: ResumeLasting, signal: AbortSignal): Promise<void> {
+  async takeOver(how: TakingOver): Promise<void> {
+    await Promise.all([this.#takeOverOpen(how), this.#discardHalfOpen(how)]);
+  }
+
+  async #takeOverOpen({ resume, signal }: TakingOver): Promise<void> {
     const { brigHome } = this.#options;
     const processes = await readHostProcesses(hostname());
     const left = readLasting(brigHome).filter(({ state }) => state === "running");
@@ -145,6 +158,26 @@ export class LastingSet {
         });
       }),
     );
+  }
+
+  /** Nobody was told the names of those that have no record yet, and their clients have heard of a failure. */
+  async #discardHalfOpen({ discard, signal }: TakingOver): Promise<void> {
+    const { brigHome, onWarning } = this.#options;
+    const known = new Set(readLasting(brigHome).map(({ name }) => name));
+    const names = keptNames(brigHome).filter((name) => !known.has(name));
+    const tell = () => undefined;
+    const discarding = names.map(async (name) => {
+      const directory = keptDirectory(brigHome, name);
+      const request = readRequest(directory);
+      const take = async () => {
+        // By then somebody may have started another one with this name.
+        if (this.#isTaken(name)) return;
+        if (request !== null) await discard(request, { directory, signal, tell });
+        if (!this.#isTaken(name)) removeKept(brigHome, name);
+      };
+      await takeOver({ take, giveUp: () => undefined, signal, onWarning });
+    });
+    await Promise.all(discarding);
   }
 
   async #takeOver(

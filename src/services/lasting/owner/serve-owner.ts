@@ -12,20 +12,29 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import { MemoryBudget } from "../../serve/http/memory-budget.js";
 import { serveHttp } from "../../serve/http/serve-http.js";
+import { accountCalls } from "../../serve/sandboxes/account-calls.js";
 import { sandboxCalls } from "../../serve/service-calls.js";
+import { pointCalls } from "../../serve/workspaces/point-calls.js";
 import { lastingDirectory, ownerLock } from "../home/lasting-records.js";
 import { type ServiceSocket, serviceSocket, socketProblem } from "../home/service-socket.js";
 import { EXEC_PROTOCOL } from "../wire/frames.js";
 import { serveAttach, serveExec } from "./exec-connection.js";
-import { LastingSet, LOCAL_CLIENT, type OpenLasting, type ResumeLasting } from "./lasting-set.js";
+import {
+  type DiscardLasting,
+  LastingSet,
+  LOCAL_CLIENT,
+  type OpenLasting,
+  type ResumeLasting,
+} from "./lasting-set.js";
 import { LocalCalls } from "./local-calls.js";
 
 export interface OwnerOptions {
   brigHome: string;
   open: OpenLasting;
   resume: ResumeLasting;
+  discard: DiscardLasting;
   /** Starts the process that takes over if this one is killed, until what it returns is disposed of. */
-  watch: () => Disposable;
+  watch: () => Promise<Disposable> | Disposable;
   /** How long the owner stays when there is no sandbox left. */
   lingerMs: number;
   /** Once it is aborted, all sandboxes are ended, and the owner with them. */
@@ -38,6 +47,8 @@ export interface OwnerOptions {
 
 /** What the requests of all clients together may take of the owner's memory. */
 const BUFFERED_BYTES = 1024 * 1024 * 1024;
+/** Node warns of more than ten. */
+const MOST_LISTENERS = 20;
 
 /**
  * Keeps the lasting sandboxes of one `$BRIG_HOME` and answers for them until none is left. Resolves to false at once if another process does that
@@ -91,8 +102,8 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
   const { brigHome, lingerMs, onListening, onWarning, signal } = options;
   const { owner } = await readCurrentProcess();
   const lasting = new LastingSet({ brigHome, owner, onWarning });
-  await lasting.takeOver(options.resume, signal);
-  using _watched = options.watch();
+  await lasting.takeOver({ resume: options.resume, discard: options.discard, signal });
+  using _watched = await options.watch();
   const unused = new AbortController();
   const use = new Use(() => lasting.heldCount, { lingerMs, onUnused: () => unused.abort() });
   using drain = new AnySignal([options.drain, unused.signal]);
@@ -107,7 +118,11 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
   try {
     await serveHttp({
       clients: () => [],
-      calls: sandboxCalls(lasting.sandboxes),
+      calls: {
+        ...sandboxCalls(lasting.sandboxes),
+        ...pointCalls(lasting.sandboxes),
+        ...accountCalls(lasting.sandboxes),
+      },
       memory: new MemoryBudget(BUFFERED_BYTES),
       drain: drain.signal,
       signal,
@@ -127,7 +142,11 @@ async function serveUntilUnused(socket: ServiceSocket, options: OwnerOptions): P
           quota: {},
         },
         async listen(server) {
-          server.on("request", (_request, response) => use.until(response));
+          server.on("request", (_request, response) => {
+            // The service, the owner and the stream of an answer each wait for its end.
+            response.setMaxListeners(MOST_LISTENERS);
+            use.until(response);
+          });
           return await listenAlone(server, socket.path, "store.failed");
         },
         takeUpgrade: (request, duplex, head) => connections.take(request, duplex, head),

@@ -3,6 +3,7 @@ import type {
   CommandOptions,
   DiffOptions,
   DirectoryEntry,
+  PortableAccount,
   PortableFiles,
   PortableProcess,
   PortableSandbox,
@@ -77,7 +78,7 @@ export type RemoteDiffOptions = RemoteCallOptions &
   Pick<DiffOptions, "patches" | "maxFileBytes" | "maxPatchBytes">;
 
 /** A sandbox of a service. Of a command's output it keeps 1 MiB each unless `maxOutputBytes` says otherwise, which may be 8 MiB. */
-export interface RemoteSandbox extends PortableSandbox, PortableWorkspace {
+export interface RemoteSandbox extends PortableSandbox, PortableWorkspace, PortableAccount {
   /** As the service described it when it was created or asked for. */
   readonly record: RemoteSandboxRecord;
   readonly files: RemoteFiles;

@@ -40,6 +40,8 @@ const keptSchema = z.object({
   /** Its forks live so long. */
   maxLifeMs: z.number(),
   opening: openingSchema,
+  /** What another protocol of the service knows of it, sealed. Default: nothing. */
+  protocol: z.string().nullish(),
 });
 export type KeptRecord = z.infer<typeof keptSchema>;
 

@@ -1,3 +1,5 @@
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { unseal } from "../../../lib/seal.js";
 import { endLasting } from "../../../sandbox/index.js";
 import type { Capacity } from "../sandboxes/capacity.js";
 import type { IdempotentCreates } from "../sandboxes/idempotent-creates.js";
@@ -25,15 +27,32 @@ interface KeptSandboxes {
 export async function takeOverKept(kept: KeptSandboxes): Promise<number> {
   const left = (kept.places.kept?.earlier ?? []).map(async (directory) => {
     const record = readKept(directory);
+    const protocolState = record === null ? null : protocolStateOf(record, kept.places);
     const isOver = record === null || Date.parse(record.sandbox.expiresAt) <= Date.now();
-    if (isOver) await endKept(directory, kept);
-    else await goOnWith(directory, record, kept);
+    if (isOver || protocolState === undefined) await endKept(directory, kept);
+    else await goOnWith(directory, { record, protocolState }, kept);
     return !isOver;
   });
   return (await Promise.all(left)).filter((goesOn) => goesOn).length;
 }
 
-async function goOnWith(directory: string, record: KeptRecord, kept: KeptSandboxes): Promise<void> {
+/** Null if no other protocol knows it, undefined if what one knew is lost with the key. */
+function protocolStateOf({ protocol }: KeptRecord, { kept }: FreePlaces): unknown {
+  if (protocol === undefined || protocol === null) return null;
+  const text = kept?.sealKey === undefined ? null : unseal(protocol, kept.sealKey);
+  return text === null ? undefined : parseJson(text);
+}
+
+interface Left {
+  record: KeptRecord;
+  protocolState: unknown;
+}
+
+async function goOnWith(
+  directory: string,
+  { record, protocolState }: Left,
+  kept: KeptSandboxes,
+): Promise<void> {
   const { places, capacity, sandboxes, keyed, needOf, signal, onWarning } = kept;
   const { client, key, env, sandbox, maxLifeMs } = record;
   const { mode, limits } = record.opening;
@@ -48,6 +67,7 @@ async function goOnWith(directory: string, record: KeptRecord, kept: KeptSandbox
       const { opened, commands } = await resumeFree(directory, record, { places, signal });
       const served = sandboxes.add({
         ...{ id, client, opened, env, labels, idleMs, maxLifeMs, since, seat, need, key: key ?? undefined },
+        protocolState,
       });
       served.processes.resume(commands);
       expected[Symbol.dispose]();

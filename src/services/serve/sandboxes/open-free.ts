@@ -29,6 +29,7 @@ import {
   resolveSettings,
   resumeLasting,
   runSetup,
+  sealKeyOf,
   sendingHeaders,
   settingsOf,
   setupFailure,
@@ -74,8 +75,8 @@ export interface SandboxRequest extends RemoteSandboxOptions {
   sentHeaders?: readonly SentHeaders[] | undefined;
   /** It ends at the end of its life, whether anybody uses it or not. */
   isNeverIdle?: boolean | undefined;
-  /** The next service does not go on with it: what another protocol knows of it is kept nowhere. */
-  endsWithService?: boolean | undefined;
+  /** What another protocol knows of it is secret: the next service goes on with it only where secrets are kept. */
+  isSecret?: boolean | undefined;
 }
 
 interface OpenFree {
@@ -128,12 +129,13 @@ export async function openFree(
     sentHeaders === undefined
       ? planned
       : await sendingHeaders(planned, { sent: sentHeaders, caFiles: places.caFiles ?? [] });
-  // Secrets, and what requests are sent with, are written nowhere, so that nobody else can go on with such a sandbox.
-  const isSecret = sentHeaders !== undefined || request.secrets !== undefined;
-  const endsHere = isSecret || request.endsWithService === true;
-  const kept = !endsHere && places.kept?.keeps === true ? places.kept : null;
-  const lasting = kept === null ? undefined : newKeptDirectory(kept.directory);
-  const start = { engine, signal, lasting };
+  const isSecret = sentHeaders !== undefined || request.secrets !== undefined || request.isSecret === true;
+  const home = places.kept?.keeps === true ? places.kept : null;
+  const sealKey = home?.keepsSecrets === true ? home.sealKey : undefined;
+  // Otherwise secrets, and what requests are sent with, are written nowhere, so that nobody else can go on with such a sandbox.
+  const endsHere = isSecret && sealKey === undefined;
+  const lasting = home === null || endsHere ? undefined : newKeptDirectory(home.directory);
+  const start = { engine, signal, lasting, sealKey };
   try {
     const sandbox =
       request.snapshot === undefined
@@ -163,7 +165,7 @@ export async function resumeFree(
   const hosts = parsed.kind === "parsed" && parsed.network.kind === "allowlist" ? parsed.network.hosts : [];
   const { sandbox, commands } = await resumeLasting(directory, {
     settings: withUser(await settingsFrom(opening, places), opening),
-    options: { engine: places.engine, signal, lasting: directory },
+    options: { engine: places.engine, signal, lasting: directory, sealKey: places.kept?.sealKey },
     hosts,
   });
   const opened = placeIn(sandbox, { opening, workingDirectory, workspace });
@@ -186,7 +188,7 @@ function openingOf(
 
 async function settingsFrom(
   opening: Opening,
-  { environment, kept }: FreePlaces,
+  { environment, kept, caFiles }: FreePlaces,
   { secrets, setup, env: own }: Pick<SandboxRequest, "secrets" | "setup" | "env"> = {},
 ): Promise<SandboxSettings> {
   const { image, mode, network, runtime, limits, env, workspace } = opening;
@@ -194,7 +196,7 @@ async function settingsFrom(
     ...{ image, mode, network, limits, environment, setup },
     // The set-up has the variables that commands will have.
     env: setup === undefined ? env : { ...env, ...own },
-    egress: secrets && { secrets: heldSecrets(secrets) },
+    egress: secrets && { secrets: heldSecrets(secrets), ca_files: [...(caFiles ?? [])] },
     runtime: runtime ?? undefined,
     workspace: workspace?.directory ?? null,
     workspaceKind: workspace === null ? "none" : "overlay",
@@ -276,7 +278,7 @@ function placeIn(sandbox: Sandbox, options: PlaceOptions): OpenedPlace {
     ...{ task: null, instruction: null, grade: null, noted: notedIn(sandbox) },
     ...(directory !== null && {
       kept: {
-        ...{ directory, opening },
+        ...{ directory, opening, sealKey: sealKeyOf(sandbox) },
         canBeResumed: () => lastingDirectoryOf(sandbox) !== null,
         letGo: async () => await letGoOfLasting(sandbox),
       },

@@ -1,5 +1,6 @@
 import type { AttemptResult } from "../../../batch/index.js";
 import { BrigError, invalidUsage } from "../../../errors.js";
+import { seal } from "../../../lib/seal.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
 import type { Receipt, Sandbox } from "../../../sandbox/index.js";
@@ -37,6 +38,8 @@ export interface ServedSandboxOptions {
   longestLifeMs: number;
   /** When an earlier service has created it, and when it expires. Default: it is created now. */
   since?: { createdAt: Date; expiresAt: Date } | undefined;
+  /** What another protocol of an earlier service knew of it, as JSON. Default: nothing. */
+  protocolState?: unknown;
   /** The key that its create came with. Default: none. */
   key?: KnownKey | undefined;
   /** Its place among those of the service. */
@@ -84,6 +87,7 @@ export class ServedSandbox {
   /** Null while something uses it. */
   #idleSinceMs: number | null = Date.now();
   #network: string;
+  #protocolState: unknown;
   #lifeTimer: NodeJS.Timeout | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #callCount = 0;
@@ -100,6 +104,7 @@ export class ServedSandbox {
     this.#createdAt = options.since?.createdAt ?? new Date();
     this.#expiresAt = options.since?.expiresAt.getTime() ?? this.#createdAt.getTime() + options.maxLifeMs;
     this.#network = options.opened.network;
+    this.#protocolState = options.protocolState ?? null;
     this.#waitLife(Math.max(0, this.#expiresAt - Date.now()));
     this.#waitIdle(options.idleMs);
     this.usage = new UsageWatch(options.opened.sandbox);
@@ -174,8 +179,29 @@ export class ServedSandbox {
   note(): void {
     const { client, env, key = null, maxLifeMs, opened } = this.#options;
     if (opened.kept === undefined || this.#ending.signal.aborted) return;
-    const { directory, opening } = opened.kept;
-    writeKept(directory, { client, env: { ...env }, key, maxLifeMs, opening, sandbox: this.record });
+    const { directory, opening, sealKey } = opened.kept;
+    const state = this.#protocolState;
+    const protocol = state === null || sealKey === undefined ? null : seal(JSON.stringify(state), sealKey);
+    writeKept(directory, {
+      client,
+      env: { ...env },
+      key,
+      maxLifeMs,
+      opening,
+      protocol,
+      sandbox: this.record,
+    });
+  }
+
+  /** What another protocol knows of it, for the next service as well. Null if none knows it. */
+  get protocolState(): unknown {
+    return this.#protocolState;
+  }
+
+  /** Error: `store.failed`. */
+  keepProtocolState(state: object): void {
+    this.#protocolState = state;
+    this.note();
   }
 
   /** It expires so long from now, later or earlier than before, but never after its longest life. Errors: `sandbox.gone`; `store.failed`. */
@@ -224,7 +250,7 @@ export class ServedSandbox {
   ) => Promise<Omit<ServedSandboxOptions, "id" | "seat" | "onExpired" | "requireNetwork">> {
     const { opened, id: _id, seat: _seat, memory: _memory, onExpired: _onExpired, ...own } = this.#options;
     const { since: _since, ...copied } = own;
-    const others = { ...copied, key: undefined };
+    const others = { ...copied, key: undefined, protocolState: null };
     const { fork } = requireWorkspace(opened);
     return async (signal) =>
       await this.use(signal, async (inUse) => ({ ...others, opened: await fork(inUse.signal) }));
@@ -232,7 +258,7 @@ export class ServedSandbox {
 
   /** Runs a call about its workspace. Errors: `usage.invalid` without one; those of `use`. */
   async useWorkspace<T>(signal: AbortSignal, run: (inUse: InUse) => Promise<T>): Promise<T> {
-    requireWorkspace(this.#options.opened);
+    if (this.sandbox.snapshotId === null) throw withoutWorkspace();
     return await this.use(signal, run);
   }
 
@@ -350,7 +376,11 @@ export class ServedSandbox {
 
 function requireWorkspace(opened: OpenedPlace): { fork: NonNullable<OpenedPlace["fork"]> } {
   if (opened.fork !== undefined) return { fork: opened.fork };
-  throw invalidUsage(
+  throw withoutWorkspace();
+}
+
+function withoutWorkspace(): BrigError {
+  return invalidUsage(
     "the sandbox has no workspace, which alone can be forked, stored and compared",
     'create it with workspaceKind: "overlay"',
   );
@@ -367,6 +397,8 @@ function gone(why: string): BrigError {
 interface KeptPlace {
   directory: string;
   opening: Opening;
+  /** For what nobody may read there. Default: nothing of that is kept. */
+  sealKey: Buffer | undefined;
   /** False once that could not be noted which the next service needs. */
   canBeResumed(): boolean;
   /** It goes on without this process, which cannot use it any more. */

@@ -78,7 +78,7 @@ describe("a commit into a tree", () => {
     const other = await playedTree();
     const signal = AbortSignal.abort(new Error("stop"));
     const change = { records: [put("a", 0)], contents: [] };
-    await expect(commitInto(other, change, signal)).rejects.toThrow("stop");
+    await expect(commitInto(other, change, { signal })).rejects.toThrow("stop");
     expect(other.done()).toEqual(["recover /merged"]);
   });
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
+import type { AwsKeysRule } from "../../../policy/egress-schema.js";
 
 export interface AwsCredentials {
   accessKeyId: string;
@@ -46,6 +47,11 @@ export class AwsKeys {
   /** The newest keys. They may have expired. */
   get newest(): AwsCredentials {
     return this.#current.credentials;
+  }
+
+  /** The newest keys, with the time when they expire. */
+  get timed(): TimedCredentials {
+    return this.#current;
   }
 
   /** The secret parts of these keys and of those before, which nobody may see in an answer. */
@@ -97,6 +103,8 @@ function dueAt({ expiresAtMs }: TimedCredentials): number {
 export interface HeldAwsSecret {
   /** Name of the secret in the settings. */
   name: string;
+  /** What the settings say of it, also where it is read from. */
+  rule: AwsKeysRule;
   /** Environment variables in which programs find the placeholders. */
   variables: Readonly<Record<string, string>>;
   keys: AwsKeys;

@@ -17,6 +17,7 @@ function own(brigHome: string, { lingerMs = 60_000, drain = never() } = {}) {
     ...{ brigHome, lingerMs, drain, signal: never() },
     open: async () => await Promise.reject(new Error("none is opened here")),
     resume: async () => await Promise.reject(new Error("there is none to go on with")),
+    discard: async () => await Promise.reject(new Error("nothing is left here")),
     watch: () => ({ [Symbol.dispose]: () => undefined }),
     onListening: listening,
     onWarning: () => undefined,

@@ -116,6 +116,7 @@ describe.each(published)("the published request $name", (one) => {
       {
         secret: {
           ...{ name: "AWS", variables: {}, hosts: [], regions: null, services: null, plainHttp: false },
+          rule: { hosts: [], plain_http: false },
           ...{
             keys: lasting({ ...keys, sessionToken: token }),
             placeholders: { ...keys, sessionToken: token },
