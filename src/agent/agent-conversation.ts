@@ -1,7 +1,7 @@
 import { isBrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type { SessionAuthority } from "../sandbox/index.js";
-import type { ToolRegistry } from "../tools/index.js";
+import type { McpServers, ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import { type AgentPlace, conversationAgents, withOneQuestionAtATime } from "./agents/conversation-agents.js";
 import type { LazyAgents } from "./agents/lazy-agents.js";
@@ -10,22 +10,24 @@ import { authorityOf, checkAgainstParent } from "./approvals/authority.js";
 import { EscalatedSandbox } from "./approvals/escalated-sandbox.js";
 import { turnInputNames } from "./conversation-option-names.js";
 import type {
+  AddedMessage,
   CompactionResult,
   Conversation,
   ConversationOptions,
+  ModelChange,
   SettingChange,
   TurnInput,
   TurnResult,
 } from "./conversation-options.js";
-import { type ConversationParts, conversationParts } from "./conversation-parts.js";
+import { type ConversationParts, conversationParts, partsForModel } from "./conversation-parts.js";
 import { lazyHostQuestions } from "./egress/lazy-host-questions.js";
 import { guardedStart } from "./guarded-start.js";
-import { noUsage, type TokenUsage } from "./model/model-client.js";
+import { type ModelClient, noUsage, type TokenUsage } from "./model/model-client.js";
 import type { UndoneChanges } from "./session/restore-point.js";
 import type { SessionSetting } from "./session/setting.js";
 import { SessionSandbox } from "./session-sandbox.js";
 import { openServers, type SessionServers } from "./session-servers.js";
-import { openSessionTools } from "./session-tools.js";
+import { openSessionTools, toolsForModel } from "./session-tools.js";
 import { createThreadId } from "./thread-id.js";
 import { compactionResult, concludeTurn, endingOf } from "./turn/conclude-turn.js";
 import { openTurn, type Turn, type TurnEnding } from "./turn/turn.js";
@@ -34,8 +36,9 @@ import { takeTurn } from "./turn/turn-loop.js";
 /** A session in progress: its sandbox, its transcript, and the turns that it takes one after the other. */
 export class AgentConversation implements Conversation {
   readonly threadId: string;
+  /** The agents of the session have the same object: another model is written into it. */
   readonly #options: ConversationOptions;
-  readonly #parts: ConversationParts;
+  #parts: ConversationParts;
   readonly #escalated: EscalatedSandbox | null;
   readonly #approvals: SessionApprovals;
   /** Null for a session that starts no agents. */
@@ -48,7 +51,7 @@ export class AgentConversation implements Conversation {
 
   /** `place` is null for a session, and says of an agent where it stands among those of its session. */
   constructor(given: ConversationOptions, place: AgentPlace | null = null) {
-    const options = place === null ? withOneQuestionAtATime(given) : given;
+    const options = { ...(place === null ? withOneQuestionAtATime(given) : given) };
     const { setting, escalatedSandbox, earlierUse } = options;
     this.#options = options;
     this.#parts = conversationParts(options, place);
@@ -78,6 +81,10 @@ export class AgentConversation implements Conversation {
     return this.#setting;
   }
 
+  get model(): ModelClient {
+    return this.#options.model;
+  }
+
   get sandbox(): Promise<AgentSandbox> {
     return this.#sandbox.ready;
   }
@@ -88,6 +95,10 @@ export class AgentConversation implements Conversation {
 
   get tools(): ToolRegistry {
     return this.#sandbox.tools;
+  }
+
+  get mcpServers(): McpServers | null {
+    return this.#sandbox.servers?.servers ?? null;
   }
 
   get usage(): TokenUsage {
@@ -146,6 +157,32 @@ export class AgentConversation implements Conversation {
     if (sandbox === undefined) return;
     this.#parts.recorder.addReceipt(await this.#sandbox.close());
     this.#sandbox = this.#openSandbox(sandbox);
+  }
+
+  changeModel({ model, truncation }: ModelChange): void {
+    this.#refuseDuringTurn("the model changes between turns");
+    const { transcript, recorder } = this.#parts;
+    // Reasoning is encrypted by its provider, and another one refuses it.
+    if (model.provider !== this.#options.model.provider)
+      transcript.replaceItems(transcript.toInput().filter(({ type }) => type !== "reasoning"));
+    Object.assign(this.#options, { model, truncation });
+    this.#parts = partsForModel(this.#parts, this.#options);
+    recorder.changeModel(model);
+    const { tools, toolOptions = {} } = this.#options;
+    if (tools !== undefined) return;
+    this.tools.adapt({ ...toolsForModel(model, toolOptions), truncation: this.#parts.truncation });
+  }
+
+  addMessages(messages: readonly AddedMessage[], { usage }: { usage?: TokenUsage | undefined } = {}): void {
+    this.#refuseDuringTurn("messages are added between turns");
+    this.#beginSession();
+    const { transcript } = this.#parts;
+    for (const { role, text } of messages)
+      transcript.recordItem({
+        ...{ type: "message", role },
+        content: [{ type: role === "user" ? "input_text" : "output_text", text }],
+      });
+    if (usage !== undefined) transcript.spend(usage);
   }
 
   async releaseSandbox(): Promise<void> {
@@ -271,12 +308,14 @@ export class AgentConversation implements Conversation {
     return this.#turn;
   }
 
+  #beginSession(): void {
+    const { recorder, instructions } = this.#parts;
+    recorder.begin(this.#sandbox, { setting: this.#setting, instructions });
+  }
+
   async #takeTurn(input: TurnInput, turn: Turn): Promise<TurnEnding> {
     this.#parts.transcript.beginTurn();
-    this.#parts.recorder.begin(this.#sandbox, {
-      setting: this.#setting,
-      instructions: this.#parts.instructions,
-    });
+    this.#beginSession();
     try {
       await takeTurn(input, {
         ...turn,

@@ -28,6 +28,7 @@ export const conversationOptionNames: OptionNames<ConversationOptions> = {
   sentContext: true,
   workspaceLoss: true,
   earlierUse: true,
+  branch: true,
   recordsTree: true,
   parent: true,
   now: true,

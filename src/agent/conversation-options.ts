@@ -94,6 +94,8 @@ export interface ConversationOptions {
   workspaceLoss?: string | undefined;
   /** Tokens and turns that a resumed session has used so far. Default: nothing. */
   earlierUse?: { usage: TokenUsage; turns: number } | undefined;
+  /** The branch that is checked out in the workspace, for the session file. Default: it is not recorded. */
+  branch?: string | undefined;
   /**
    * Whether a description of the working directory, if it is small enough, ends the record. Default: false.
    */
@@ -148,17 +150,34 @@ export interface SettingChange {
   sandbox?: SandboxSource | undefined;
 }
 
+/** A message that was not part of a turn. */
+export interface AddedMessage {
+  role: "user" | "assistant";
+  text: string;
+}
+
+/** The model for the following turns. */
+export interface ModelChange {
+  model: ModelClient;
+  /** Limit for the part of each output that is sent to it. Default: what is usual for the model. */
+  truncation?: TruncationPolicy | undefined;
+}
+
 /** A model, a sandbox, and everything that has been said so far. */
 export interface Conversation {
   readonly threadId: string;
   /** Null if the session is not recorded. */
   readonly sessionFile: string | null;
   readonly setting: SessionSetting;
+  /** The model of the next turn. */
+  readonly model: ModelClient;
   /** Rejects if the sandbox could not start. */
   readonly sandbox: Promise<AgentSandbox>;
   /** Time that the sandbox took to start; null until it has started. */
   readonly sandboxStartMs: number | null;
   readonly tools: ToolRegistry;
+  /** The MCP servers of the sandbox; null without any. */
+  readonly mcpServers: McpServers | null;
   /** Rights of the session, to pass as `parent` to a session that it starts. */
   readonly authority: SessionAuthority;
   /** The total of all requests so far. */
@@ -191,6 +210,16 @@ export interface Conversation {
    * `policy.invalid`.
    */
   changeSetting(change: SettingChange): Promise<void>;
+  /**
+   * Goes on with another model, which reads the conversation so far; context window and tools become those of that model, and
+   * commands that run go on. The session file records it. During a turn this is a TypeError.
+   */
+  changeModel(change: ModelChange): void;
+  /**
+   * Adds messages to the conversation, which the model reads with the next prompt, and `usage` to what was used. During a
+   * turn this is a TypeError.
+   */
+  addMessages(messages: readonly AddedMessage[], options?: { usage?: TokenUsage | undefined }): void;
   /**
    * Closes the sandbox and ends everything that still runs in it. The next turn opens another one. If the
    * conversation was given an open sandbox, nothing happens. Throws a TypeError during a turn.

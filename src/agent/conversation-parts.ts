@@ -19,7 +19,7 @@ import { ConversationTelemetry } from "./telemetry/conversation-telemetry.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";
 
-/** Parts that stay the same for the whole of a conversation. */
+/** Parts that stay the same for a conversation with one model. */
 export interface ConversationParts {
   threadId: string;
   instructions: string;
@@ -56,14 +56,11 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     initialItems: options.initialItems,
     usage: options.earlierUse?.usage,
   });
-  const { provider, model: name } = options.model;
-  const model = observedModel(options.model, {
-    onRequest: () => transcript.emit({ kind: "request-started", provider, model: name }),
-    onEnd: (end) => transcript.emit({ kind: "request-ended", ...end }),
-  });
+  const model = toldModel(options.model, transcript);
   const recorder = new SessionRecorder(transcript, {
     threadId,
-    provider,
+    provider: model.provider,
+    branch: options.branch ?? null,
     ...beginningOf(options, place),
     now,
   });
@@ -82,6 +79,25 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     contextMessages: new ContextMessages(options.context ?? {}, options.sentContext ?? null),
     restorePoints: new RestorePoints(transcript),
   };
+}
+
+/** The parts for another model, which goes on with the same transcript. */
+export function partsForModel(parts: ConversationParts, options: ConversationOptions): ConversationParts {
+  const { instructions, transcript, random } = parts;
+  const model = toldModel(options.model, transcript);
+  const truncation = options.truncation ?? profileOf(model.model).truncation;
+  transcript.cutOutputsBy(truncation);
+  const compactor = new Compactor({ ...options.compaction, model, instructions, transcript, random });
+  return { ...parts, model, truncation, compactor };
+}
+
+/** The model, whose requests are told to the listeners. */
+function toldModel(model: ModelClient, transcript: Transcript): ModelClient {
+  const { provider, model: name } = model;
+  return observedModel(model, {
+    onRequest: () => transcript.emit({ kind: "request-started", provider, model: name }),
+    onEnd: (end) => transcript.emit({ kind: "request-ended", ...end }),
+  });
 }
 
 /** Returns what the session file begins with, and whether the workspace's tree is recorded at its end. */

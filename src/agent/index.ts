@@ -6,6 +6,7 @@ export type { AgentPlacement } from "./agents/agent-label.js";
 export type { AgentsOptions } from "./agents/agents-options.js";
 export type { ApprovalAnswer, ApprovalRequest, Approver } from "./approvals/approvals.js";
 export { QuestionQueue } from "./approvals/question-queue.js";
+export { openAside } from "./aside.js";
 export type { CompactionOptions } from "./compaction/compactor.js";
 export type { Config, McpServerConfig } from "./config/config-schema.js";
 export { DEFAULT_MODEL } from "./config/config-schema.js";
@@ -32,6 +33,7 @@ export type {
   CompactionResult,
   Conversation,
   ConversationOptions,
+  ModelChange,
   SettingChange,
   TurnInput,
   TurnResult,
@@ -65,6 +67,7 @@ export type {
 export { noUsage, usageTogether } from "./model/model-client.js";
 export { profileOf } from "./model/model-profile.js";
 export type { ModelSettings } from "./model/model-settings.js";
+export { REASONING_EFFORTS } from "./model/model-settings.js";
 export { observedModel } from "./model/observed-model.js";
 export { costOfRequest, priceOfModel } from "./model/prices/model-price.js";
 export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
@@ -74,11 +77,12 @@ export { loadScript } from "./model/script/script.js";
 export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
 export type { AgentSettings, CallerDefaults, SessionHost } from "./open/agent-settings.js";
+export { configuredModels } from "./open/configured-models.js";
 export { configuredGates, exploreTools } from "./open/configured-options.js";
 export type { EarlierSession } from "./open/earlier-session.js";
 export { openEarlierSession } from "./open/earlier-session.js";
 export { openModel } from "./open/open-models.js";
-export type { PreparedSession } from "./open/prepare-session.js";
+export type { ModelChoice, OtherModels, PreparedSession } from "./open/prepare-session.js";
 export { prepareSession } from "./open/prepare-session.js";
 export { projectHosts } from "./open/remembered-hosts.js";
 export { resolveRun } from "./open/run-settings.js";
@@ -90,12 +94,13 @@ export { isSame, replaySession, workDirectory } from "./replay/replay-session.js
 export type { AgentResult, RunAgentOptions } from "./run-agent.js";
 export { runAgent } from "./run-agent.js";
 export { atifDocument } from "./session/export-atif.js";
-export type { SessionFileEntry, SessionSummary } from "./session/read/session-index.js";
+export type { SessionFileEntry, SessionHead, SessionSummary } from "./session/read/session-index.js";
 export {
   agentsOf,
   findLastSession,
   findSession,
   findSessionFiles,
+  sessionPages,
   summarise,
   summariseAll,
 } from "./session/read/session-index.js";

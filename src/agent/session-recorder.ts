@@ -5,12 +5,14 @@ import { readVersion } from "../version.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import { EgressRecorder } from "./egress/egress-recorder.js";
 import type { ResponseItem } from "./model/items.js";
+import type { ModelClient } from "./model/model-client.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "./session/read/session-tree.js";
 import { Receipts } from "./session/receipts.js";
 import type { SessionSetting } from "./session/setting.js";
 import {
   type AgentOrigin,
   egressRecord,
+  modelRecord,
   receiptRecord,
   responseItem,
   sandboxRecord,
@@ -27,6 +29,8 @@ const MAX_EARLY_BYTES = 64 * 1024;
 interface SessionFacts {
   threadId: string;
   provider: string;
+  /** The branch of the workspace; null if it is not known. */
+  branch: string | null;
   /** Whether the session file already starts with a `session_meta`. */
   isContinued: boolean;
   /** The agent whose session this is; null for a session that is not an agent's. */
@@ -42,7 +46,7 @@ interface SessionFacts {
 /** Records and reports the session's start, its sandboxes, and what it leaves behind. */
 export class SessionRecorder {
   readonly #transcript: Transcript;
-  readonly #facts: SessionFacts;
+  #facts: SessionFacts;
   readonly #receipts = new Receipts();
   readonly #egress: EgressRecorder;
   #hasBegun = false;
@@ -67,8 +71,8 @@ export class SessionRecorder {
     { setting, instructions }: { setting: SessionSetting; instructions: string },
   ): void {
     if (this.#hasBegun) return;
-    const { threadId, provider, isContinued, agent, copiedItems, openingItems, now } = this.#facts;
-    const meta = { threadId, agent, cwd: setting.cwd, version: readVersion(), provider };
+    const { threadId, provider, branch, isContinued, agent, copiedItems, openingItems, now } = this.#facts;
+    const meta = { threadId, agent, cwd: setting.cwd, version: readVersion(), provider, branch };
     if (!isContinued) this.#transcript.keep(sessionMeta({ ...meta, instructions, startedAt: now() }));
     for (const item of copiedItems) this.#transcript.keep(responseItem(item));
     this.#hasBegun = true;
@@ -79,6 +83,14 @@ export class SessionRecorder {
     if (started !== null) this.started(started, network);
     this.#egress.begin();
     for (const item of openingItems) this.#transcript.recordItem(item);
+  }
+
+  /** Records which model the session goes on with, and a new session as soon as it begins. */
+  changeModel(model: ModelClient): void {
+    this.#facts = { ...this.#facts, provider: model.provider };
+    const record = () => this.#transcript.keep(modelRecord(model));
+    if (this.#facts.isContinued) record();
+    else this.#onceBegun(record);
   }
 
   /** Records from now on what programs of the sandbox try to reach. */

@@ -12,26 +12,36 @@ interface SessionToolOptions extends Omit<ToolRegistryOptions, "cwd" | "environm
   threadId: string;
 }
 
-/** Opens brig's tools as the model can use them. `gates` takes precedence over the model's profile. */
+/** Opens brig's tools as the model can use them. */
 export function openSessionTools(
   sandbox: Promise<AgentSandbox>,
   { model, setting, threadId, ...options }: SessionToolOptions,
 ): ToolRegistry {
-  const profile = profileOf(model.model);
-  const gates = mergeGates([
-    { source: "model", gates: profile.tools },
-    { source: "options", gates: options.gates ?? {} },
-  ]);
-  const takesOnlyFunctions = model.takesOnlyFunctions === true;
   return createToolRegistry(sandbox, {
     ...options,
-    usesNamespaces: profile.usesNamespaces && !takesOnlyFunctions,
-    takesOriginalPictures: options.takesOriginalPictures ?? profile.takesOriginalPictures ?? undefined,
-    gates: takesOnlyFunctions ? { ...gates, ...functionGates(gates).gates } : gates,
+    ...toolsForModel(model, options),
     cwd: setting.cwd,
     environment: {
       CODEX_THREAD_ID: threadId,
       ...(setting.network.kind === "none" ? { CODEX_SANDBOX_NETWORK_DISABLED: "1" } : {}),
     },
   });
+}
+
+/** What of the tools depends on the model. `gates` takes precedence over the model's profile. */
+export function toolsForModel(
+  model: ModelClient,
+  options: Pick<ToolRegistryOptions, "gates" | "takesOriginalPictures">,
+): Pick<ToolRegistryOptions, "gates" | "takesOriginalPictures" | "usesNamespaces"> {
+  const profile = profileOf(model.model);
+  const gates = mergeGates([
+    { source: "model", gates: profile.tools },
+    { source: "options", gates: options.gates ?? {} },
+  ]);
+  const takesOnlyFunctions = model.takesOnlyFunctions === true;
+  return {
+    usesNamespaces: profile.usesNamespaces && !takesOnlyFunctions,
+    takesOriginalPictures: options.takesOriginalPictures ?? profile.takesOriginalPictures ?? undefined,
+    gates: takesOnlyFunctions ? { ...gates, ...functionGates(gates).gates } : gates,
+  };
 }

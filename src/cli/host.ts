@@ -1,9 +1,10 @@
 import { createReadStream, fstatSync } from "node:fs";
 import { constants } from "node:os";
-import type { CliContext, InputStream, Interruption } from "../command/index.js";
+import { Writable } from "node:stream";
+import type { CliContext, InputStream, Interruption, OutputStream } from "../command/index.js";
 import { BrigError } from "../errors.js";
 import { currentDirectory } from "../lib/current-directory.js";
-import { type Environment, readEnvironment } from "../lib/env.js";
+import { type Environment, readEnvironment, withColours } from "../lib/env.js";
 import { closeGoneTerminals } from "../lib/terminal/closed-terminals.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
 
@@ -38,6 +39,7 @@ export function openHost(host: HostProcess): Host {
   const finishers: (() => Promise<string | null>)[] = [];
   let environment: Environment | undefined;
   let stdin: InputStream | undefined;
+  let stderr: OutputStream = host.stderr;
 
   const interrupt = (next: Interruption, message: string) => {
     if (interruption) return;
@@ -78,7 +80,10 @@ export function openHost(host: HostProcess): Host {
       return stdin;
     },
     stdout: host.stdout,
-    stderr: host.stderr,
+    get stderr() {
+      return stderr;
+    },
+    essentialStderr: host.stderr,
     get cwd() {
       return currentDirectory(host);
     },
@@ -115,6 +120,10 @@ export function openHost(host: HostProcess): Host {
       // group is orphaned, since no shell could continue it then.
       host.kill(0, "SIGTSTP");
     },
+    chooseOutput: ({ isQuiet, color }) => {
+      if (isQuiet) stderr = silenced(host.stderr);
+      if (color !== "auto") environment = withColours(environment ?? environmentOf(host), color);
+    },
     setExitStatus: (status) => {
       exitStatus = status;
     },
@@ -122,6 +131,12 @@ export function openHost(host: HostProcess): Host {
     outputFailure: () =>
       outputFailure === null ? null : { ...outputFailure, error: controller.signal.reason },
   };
+}
+
+/** Takes what is written, and drops it. Questions are still asked at a terminal that it stands for. */
+function silenced({ isTTY, columns, rows }: OutputStream): OutputStream {
+  const dropped = new Writable({ write: (_chunk, _encoding, done) => done() });
+  return Object.assign(dropped, { isTTY, columns, rows });
 }
 
 /**

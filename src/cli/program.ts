@@ -9,6 +9,7 @@ import type { CommandEntry } from "./command-entry.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { hintForCommand } from "./usage/familiar-commands.js";
+import { addGlobalOptions, countGlobals, globalOptions, outputChoice } from "./usage/global-options.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 
@@ -20,12 +21,14 @@ export interface ProgramOptions {
 }
 
 /** Runs one command line and reports errors. Resolves to the exit status of a failure, or to null. */
-export async function runProgram(given: string[], options: ProgramOptions): Promise<number | null> {
+export async function runProgram(line: string[], options: ProgramOptions): Promise<number | null> {
   const { context, commands } = options;
   const isBrig = options.program === undefined;
+  const globals = line.slice(0, isBrig ? countGlobals(line) : 0);
+  const given = line.slice(globals.length);
   const unusable = environmentProblem(context);
   if (unusable !== null) {
-    await say(context.stderr, describeError(unusable, { showsCauses: false }));
+    await say(context.essentialStderr, describeError(unusable, { showsCauses: false }));
     const isPassedOn = commands.some(({ name, passesExitCodeOn }) => name === given[0] && passesExitCodeOn);
     return isPassedOn ? ownFailure : exitStatusOf(unusable);
   }
@@ -35,10 +38,10 @@ export async function runProgram(given: string[], options: ProgramOptions): Prom
   const program = defineProgram(options);
   const command = program.commands.find((candidate) => candidate.name() === entry?.name);
   try {
-    if (entry && command) (await entry.load())(command, context);
+    if (entry && command) await define(command, entry, options);
     if (argv.length === 0 && isBrig) await printHelp(program, context);
     else if (argv.length === 0) program.outputHelp();
-    else await program.parseAsync(argv, { from: "user" });
+    else await program.parseAsync([...globals, ...argv], { from: "user" });
     return null;
   } catch (thrown) {
     const error = await actualError(thrown, { context, program });
@@ -94,25 +97,37 @@ export async function programOf(
   options: Pick<ProgramOptions, "context" | "commands">,
 ): Promise<Command> {
   const program = defineProgram(options);
-  for (const { name, load } of options.commands.filter((entry) => names.includes(entry.name))) {
-    const command = program.commands.find((candidate) => candidate.name() === name);
-    if (command !== undefined) (await load())(command, options.context);
+  for (const entry of options.commands.filter(({ name }) => names.includes(name))) {
+    const command = program.commands.find((candidate) => candidate.name() === entry.name);
+    if (command !== undefined) await define(command, entry, options);
   }
   return program;
 }
 
-function defineProgram({
-  context,
-  commands,
-  program: { name, description } = brig,
-}: ProgramOptions): Command {
+/** Gives a command its own arguments and options, and those of every command. */
+async function define(
+  command: Command,
+  { load, isHidden = false }: CommandEntry,
+  { context, program }: Pick<ProgramOptions, "context" | "program">,
+): Promise<void> {
+  (await load())(command, context);
+  // What is for brig itself takes words that are not its own.
+  if (program === undefined && !isHidden) addGlobalOptions(command);
+}
+
+function defineProgram({ context, commands, program: own }: ProgramOptions): Command {
+  const { name, description } = own ?? brig;
   const program = withoutProcess(new Command(name), context)
     .description(description)
     .version(readVersion(), "-V, --version")
+    .hook("preAction", (_, command) => {
+      if (own === undefined) context.chooseOutput(outputChoice(command));
+    })
     .hook("preAction", () => checkHome(context.environment))
     .hook("preAction", async (_, command) => await withEnvFiles(command, context))
     .hook("preAction", async (_, command) => await withChosenImage(command, context))
     .enablePositionalOptions();
+  if (own === undefined) for (const option of globalOptions()) program.addOption(option);
   for (const { name, group = "Commands:", summary, isHidden = false } of commands)
     withoutProcess(program.command(name, { hidden: isHidden }), context)
       .description(summary)
@@ -180,5 +195,5 @@ async function report(
   if (printsEvents) await write(context.stdout, `${jsonText(await errorAsEvent(error))}\n`);
   else if (asJson) return await writeJson(context.stdout, errorAsJson(error));
   const showsCauses = context.environment.variables.BRIG_DEBUG !== undefined;
-  await say(context.stderr, describeError(error, { showsCauses }));
+  await say(context.essentialStderr, describeError(error, { showsCauses }));
 }

@@ -15,9 +15,9 @@ export async function runInProcess(host: Host, run: () => Promise<number | null>
   const cut = await flushUntilInterrupted(host);
   const lost = host.outputFailure();
   if (failure === null && lost?.isQuiet === false)
-    await say(host.stderr, describeError(lost.error, { showsCauses: false }));
+    await say(host.essentialStderr, describeError(lost.error, { showsCauses: false }));
   await trace.print();
-  await flush(host.stderr);
+  await flush(host.essentialStderr);
   return failure ?? lost?.exitStatus ?? cut?.exitStatus ?? host.exitStatus();
 }
 
@@ -32,7 +32,7 @@ async function flushUntilInterrupted(host: Host): Promise<Interruption | null> {
 }
 
 /** With `BRIG_TRACE=1`, prints on stderr at the end how many milliseconds each step of this process took. */
-function openTrace(host: Pick<Host, "environment" | "stderr">): { print(): Promise<void> } {
+function openTrace(host: Pick<Host, "environment" | "essentialStderr">): { print(): Promise<void> } {
   const { BRIG_TRACE: wanted = "0" } = environmentProblem(host) === null ? host.environment.variables : {};
   if (wanted === "0") return { print: async () => undefined };
   const lines: string[] = [];
@@ -43,5 +43,5 @@ function openTrace(host: Pick<Host, "environment" | "stderr">): { print(): Promi
     );
     before = atMs;
   });
-  return { print: async () => await write(host.stderr, lines.join("")) };
+  return { print: async () => await write(host.essentialStderr, lines.join("")) };
 }

@@ -15,11 +15,20 @@ export interface Interruption {
   isQuiet: boolean;
 }
 
+/** What the options of every command say: `--quiet` and `--color`. */
+export interface OutputChoice {
+  isQuiet: boolean;
+  color: "auto" | "always" | "never";
+}
+
 /** Everything that a command may use of its process. Only the programs' entry files use the global `process`. */
 export interface CliContext {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
+  /** For progress and remarks: with `--quiet` nothing of it is seen. */
   readonly stderr: OutputStream;
+  /** Standard error for what is always seen: errors, questions, and what the commands of a sandbox print there. */
+  readonly essentialStderr: OutputStream;
   /** The absolute path of the directory that brig was started in. */
   readonly cwd: string;
   readonly environment: Environment;
@@ -43,6 +52,8 @@ export interface CliContext {
    * immediately if there is no shell that could continue it.
    */
   suspend(): void;
+  /** Obeys the options of every command, as soon as the command line has been read. */
+  chooseOutput(choice: OutputChoice): void;
   /** The exit status when the program ends without an error. Default 0. */
   setExitStatus(status: number): void;
 }

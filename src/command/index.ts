@@ -4,7 +4,14 @@ export { openBatchImages } from "./batch-images.js";
 export type { ChosenAgent } from "./chosen-agent.js";
 export { chosenAgent } from "./chosen-agent.js";
 export { clientInput } from "./client-input.js";
-export type { CliContext, DefineCommand, InputStream, Interruption, OutputStream } from "./context.js";
+export type {
+  CliContext,
+  DefineCommand,
+  InputStream,
+  Interruption,
+  OutputChoice,
+  OutputStream,
+} from "./context.js";
 export { describeError, errorAsEvent, errorAsJson } from "./error-text.js";
 export { runFlaggedSetup, setUpBeforeTerminal } from "./flagged-setup.js";
 export type { AgentFlags } from "./flags/agent-flags.js";
@@ -40,7 +47,7 @@ export { readMessage, replyShape, sendMessage } from "./ports/messages.js";
 export { portPair, publishedPort, publishOption, publishPorts } from "./ports/published-ports.js";
 export type { PublishedPort } from "./ports/sandbox-ports.js";
 export { receiptText } from "./receipt-text.js";
-export { fitted, flush, say, usesColour, write, writeJson, writeTable } from "./render.js";
+export { fitted, flush, isColoured, say, usesColour, write, writeJson, writeTable } from "./render.js";
 export { ENDS_WITH_INPUT, noteWait, readInput } from "./streams.js";
 export { startTelemetry } from "./telemetry.js";
 export { attachTerminal, terminalSize } from "./terminal-session.js";

@@ -28,7 +28,7 @@ export async function runOnPipes(
   const [status] = await Promise.all([
     program.exit,
     passOutput(program.stdout, context.stdout, context),
-    program.stderr && passOutput(program.stderr, context.stderr, context),
+    program.stderr && passOutput(program.stderr, context.essentialStderr, context),
   ]);
   return status;
 }

@@ -3,9 +3,16 @@ import { wrapLines } from "../lib/terminal/break-columns.js";
 import { formatTable } from "../lib/terminal/table.js";
 import type { CliContext, OutputStream } from "./context.js";
 
+/** Whether what is written to a stream is coloured. */
+export function isColoured({ isTTY }: OutputStream, environment: CliContext["environment"]): boolean {
+  const { forbidsColor, forcesColor, isContinuousIntegration } = environment;
+  if (forbidsColor || forcesColor) return forcesColor;
+  return isTTY === true && !isContinuousIntegration;
+}
+
 /** Whether progress on stderr is coloured. */
 export function usesColour({ stderr, environment }: CliContext): boolean {
-  return stderr.isTTY === true && !environment.forbidsColor && !environment.isContinuousIntegration;
+  return isColoured(stderr, environment);
 }
 
 /** Writes and waits until the bytes are accepted, so that a fast command does not outrun a slow reader. */

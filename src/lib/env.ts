@@ -20,8 +20,10 @@ export interface Environment {
   readonly verifiesDockerTls: boolean;
   /** `XDG_RUNTIME_DIR`: rootless engines have their socket in it. */
   readonly runtimeDir: string | undefined;
-  /** `NO_COLOR` (any non-empty value) or `TERM=dumb`. */
+  /** `NO_COLOR` (any non-empty value), `FORCE_COLOR=0` or `TERM=dumb`. */
   readonly forbidsColor: boolean;
+  /** `FORCE_COLOR`, unless `NO_COLOR` is set, too. Never together with `forbidsColor`. */
+  readonly forcesColor: boolean;
   /** `CI` is set to anything but the empty string, 0 or false. */
   readonly isContinuousIntegration: boolean;
   /** `BRIG_EGRESS_PROXY`: the proxy through which allow-lists reach the internet, or "environment". */
@@ -65,7 +67,7 @@ export function readEnvironment(
     dockerCertPath: variables.DOCKER_CERT_PATH,
     verifiesDockerTls: isOn(variables.DOCKER_TLS_VERIFY),
     runtimeDir: variables.XDG_RUNTIME_DIR,
-    forbidsColor: variables.NO_COLOR !== undefined || variables.TERM === "dumb",
+    ...colours(variables),
     isContinuousIntegration: isOn(variables.CI),
     egressProxy: variables.BRIG_EGRESS_PROXY,
     openaiApiKey: variables.OPENAI_API_KEY,
@@ -75,6 +77,29 @@ export function readEnvironment(
       return variables.TZ ?? zoneOfMachine() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
     },
   });
+}
+
+/** The same environment, in which colours are used always or never. */
+export function withColours(environment: Environment, when: "always" | "never"): Environment {
+  const forces = when === "always";
+  // Not spread: reading the time zone may take long.
+  return Object.freeze(
+    Object.create(null, {
+      ...Object.getOwnPropertyDescriptors(environment),
+      forbidsColor: { value: !forces, enumerable: true },
+      forcesColor: { value: forces, enumerable: true },
+    }),
+  );
+}
+
+function colours({
+  NO_COLOR,
+  FORCE_COLOR,
+  TERM,
+}: Environment["variables"]): Pick<Environment, "forbidsColor" | "forcesColor"> {
+  const forcesColor = NO_COLOR === undefined && isOn(FORCE_COLOR);
+  const isOff = NO_COLOR !== undefined || FORCE_COLOR !== undefined || TERM === "dumb";
+  return { forbidsColor: !forcesColor && isOff, forcesColor };
 }
 
 /** `/` for a user id that the machine does not know, such as an arbitrary one in a container. */

@@ -17,6 +17,7 @@ export type {
   ConversationOptions,
   Credentials,
   McpSession,
+  ModelChange,
   ModelClient,
   ModelClientOptions,
   ModelEvent,

@@ -113,6 +113,10 @@ export interface ToolRegistry {
   getSpecs(options?: { strict?: boolean }): ToolSpec[];
   /** The answer to a model that calls a tool which is off; null for a tool that it may call. */
   refusalOf(name: string): string | null;
+  /** Offers the tools as another model needs them. Commands and JavaScript that run go on. */
+  adapt(
+    changed: Pick<ToolRegistryOptions, "gates" | "usesNamespaces" | "takesOriginalPictures" | "truncation">,
+  ): void;
   close(): Promise<void>;
 }
 
@@ -122,41 +126,34 @@ export function createToolRegistry(
   options: ToolRegistryOptions,
 ): ToolRegistry {
   refuseUnknownOptions(options, optionNames, { of: "createToolRegistry" });
-  const gates = mergeGates([
-    defaultGates,
-    { source: "options", gates: options.gates ?? {} },
-    ...(options.user === undefined ? [nobodyToAsk] : []),
-    ...(options.mcp === undefined ? [noMcpServers] : []),
-    ...(options.agents === undefined || options.agents.isDeepest ? [noAgents] : []),
-    ...(options.agents?.canFork === true ? [] : [noForks]),
-  ]);
-  // At the deepest level, calls are not refused as turned off. Their tools answer with the depth limit, so
-  // the model knows that it has to do the task itself.
-  const isTooDeep = (name: string) =>
-    options.agents?.isDeepest === true && options.gates?.multi_agent !== false && agentToolNames.has(name);
-  const dependencies = createDependencies(sandbox, options, {
-    gates,
-    async callTool(name, args, call) {
-      const refusal = registry.refusalOf(name);
-      if (refusal !== null) return failure(refusal);
-      try {
-        return await registry.get(name).execute(args, call);
-      } catch (error) {
-        return failureOutput(error);
-      }
-    },
-  });
-  const { mcpTools } = dependencies;
-  const { tools, byName } = createTools(dependencies);
-  const masked = new MaskedTools(sandbox, { waits: mcpTools !== null });
-  const find = (name: string) => byName.get(name) ?? mcpTools?.find(name);
-  const offers = new Map(tools.map(({ name }) => [name, offerOf(name, gates)]));
-  // Whether there is a search changes with the servers' tools. All else is decided for the whole session.
+  const callTool: ToolDependencies["callTool"] = async (name, args, call) => {
+    const refusal = registry.refusalOf(name);
+    if (refusal !== null) return failure(refusal);
+    try {
+      return await registry.get(name).execute(args, call);
+    } catch (error) {
+      return failureOutput(error);
+    }
+  };
+  const offerFor = (wanted: ToolRegistryOptions, kept: ToolDependencies | null) => {
+    const gates = gatesOf(wanted);
+    const dependencies = createDependencies(sandbox, wanted, { gates, callTool, kept });
+    const made = createTools(dependencies);
+    return {
+      ...made,
+      ...{ options: wanted, gates, dependencies, mcpTools: dependencies.mcpTools },
+      offers: new Map(made.tools.map(({ name }) => [name, offerOf(name, gates)])),
+    };
+  };
+  let offer = offerFor(options, null);
+  const masked = new MaskedTools(sandbox, { waits: offer.mcpTools !== null });
+  const find = (name: string) => offer.byName.get(name) ?? offer.mcpTools?.find(name);
+  // Whether there is a search changes with the servers' tools. All else is decided for the whole time with one model.
   const offerNow = (name: string) =>
-    name === "search_tool_bm25" && mcpTools !== null
-      ? offerOf(name, { ...gates, [name]: mcpTools.isSearched })
-      : offers.get(name);
-  const all = () => [...tools, ...(mcpTools?.everyTool() ?? [])];
+    name === "search_tool_bm25" && offer.mcpTools !== null
+      ? offerOf(name, { ...offer.gates, [name]: offer.mcpTools.isSearched })
+      : offer.offers.get(name);
+  const all = () => [...offer.tools, ...(offer.mcpTools?.everyTool() ?? [])];
   const registry: ToolRegistry = {
     get<Name extends string>(name: NameOfTool<Name>) {
       const tool = find(name);
@@ -176,21 +173,44 @@ export function createToolRegistry(
     getAll: () => all().map((tool) => masked.over(tool)),
     getSpecs({ strict = false } = {}) {
       const offered = [
-        ...tools.filter(({ name }) => offerNow(name)?.isOffered),
-        ...(mcpTools?.offered() ?? []),
+        ...offer.tools.filter(({ name }) => offerNow(name)?.isOffered),
+        ...(offer.mcpTools?.offered() ?? []),
       ];
       const specs = offered.map(({ spec }) => (strict ? strictSpec(spec) : spec));
-      return gathersAgentTools(gates, options) ? inNamespace(specs) : specs;
+      return gathersAgentTools(offer.gates, offer.options) ? inNamespace(specs) : specs;
     },
     refusalOf(name) {
-      const realName = byName.get(name)?.name ?? name;
-      return isTooDeep(realName) ? null : (offerNow(realName)?.refusal ?? null);
+      const realName = offer.byName.get(name)?.name ?? name;
+      return isTooDeep(realName, offer.options) ? null : (offerNow(realName)?.refusal ?? null);
+    },
+    adapt(changed) {
+      offer = offerFor({ ...options, ...changed }, offer.dependencies);
     },
     async close() {
-      await Promise.all([dependencies.sessions.close(), dependencies.jsKernel.reset()]);
+      const { sessions, jsKernel } = offer.dependencies;
+      await Promise.all([sessions.close(), jsKernel.reset()]);
     },
   };
   return registry;
+}
+
+function gatesOf({ gates = {}, user, mcp, agents }: ToolRegistryOptions): ToolGates {
+  return mergeGates([
+    defaultGates,
+    { source: "options", gates },
+    ...(user === undefined ? [nobodyToAsk] : []),
+    ...(mcp === undefined ? [noMcpServers] : []),
+    ...(agents === undefined || agents.isDeepest ? [noAgents] : []),
+    ...(agents?.canFork === true ? [] : [noForks]),
+  ]);
+}
+
+/**
+ * At the deepest level, calls are not refused as turned off. Their tools answer with the depth limit, so the model knows
+ * that it has to do the task itself.
+ */
+function isTooDeep(name: string, { agents, gates }: ToolRegistryOptions): boolean {
+  return agents?.isDeepest === true && gates?.multi_agent !== false && agentToolNames.has(name);
 }
 
 /** Whether a tool is offered, and the answer to a model that calls it although it may not. */
@@ -241,12 +261,20 @@ function endingEachTree(sandbox: ToolSandbox): ToolSandbox {
 function createDependencies(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
-  { gates, callTool }: Pick<ToolDependencies, "callTool"> & { gates: ToolGates },
+  {
+    gates,
+    callTool,
+    kept,
+  }: Pick<ToolDependencies, "callTool"> & {
+    gates: ToolGates;
+    /** Those of another model, whose running commands and found programs stay. */
+    kept: ToolDependencies | null;
+  },
 ): ToolDependencies {
   const {
     random = randomInt,
     review = unreviewed,
-    foundTools = new Set<string>(),
+    foundTools = kept?.foundTools ?? new Set<string>(),
     truncation = { mode: "tokens", limit: 10_000 },
   } = options;
   let shell: Promise<UserShell> | undefined;
@@ -257,9 +285,9 @@ function createDependencies(
     allowsLoginShell: options.allowsLoginShell ?? true,
     takesOriginalPictures: options.takesOriginalPictures ?? null,
     maxPollMs: options.maxPollMs ?? DEFAULT_MAX_POLL_MS,
-    sessions: new CommandSessions(random),
-    missingPrograms: new MissingPrograms(),
-    patcher: createPatcher(async () => (await sandbox).files),
+    sessions: kept?.sessions ?? new CommandSessions(random),
+    missingPrograms: kept?.missingPrograms ?? new MissingPrograms(),
+    patcher: kept?.patcher ?? createPatcher(async () => (await sandbox).files),
     patchForm: patchFormOf(gates),
     searchesLive: gates.web_search === "live",
     user: options.user ?? null,
@@ -284,7 +312,7 @@ function createDependencies(
             truncation,
           }),
     nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
-    jsKernel: new KernelSlot(() => JsKernel.start(dependencies)),
+    jsKernel: kept?.jsKernel ?? new KernelSlot(() => JsKernel.start(dependencies)),
     callTool,
   };
   return dependencies;

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import type { CliContext, Interruption } from "../../src/command/context.js";
-import { readEnvironment } from "../../src/lib/env.js";
+import { readEnvironment, withColours } from "../../src/lib/env.js";
 
 export interface TestContext extends CliContext {
   readonly stdin: PassThrough;
@@ -22,10 +22,16 @@ export function testContext(options: TestContextOptions = {}): TestContext {
   const { variables = {}, isTerminal = false, interruption = null } = options;
   const stdout = Object.assign(new PassThrough(), { isTTY: isTerminal });
   const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
-  return {
+  const context: TestContext = {
     stdin: Object.assign(new PassThrough(), { isTTY: isTerminal }),
     stdout,
     stderr,
+    essentialStderr: stderr,
+    chooseOutput({ isQuiet, color }) {
+      const { environment } = context;
+      if (isQuiet) Object.assign(context, { stderr: new PassThrough().resume() });
+      if (color !== "auto") Object.assign(context, { environment: withColours(environment, color) });
+    },
     cwd: "/start",
     environment: readEnvironment({ HOME: "/home/user", ...variables }),
     signal: interruption === null ? new AbortController().signal : AbortSignal.abort(interruption.reason),
@@ -41,6 +47,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     },
     written: () => ({ stdout: text(stdout), stderr: text(stderr) }),
   };
+  return context;
 }
 
 const seen = new WeakMap<PassThrough, string>();

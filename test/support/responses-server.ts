@@ -74,7 +74,7 @@ export async function startResponsesServer(
   const server = createServer((request, response) => {
     void text(request).then(async (body) => {
       const url = request.url ?? "";
-      const received = { url, headers: request.headers, body: JSON.parse(body) };
+      const received = { url, headers: request.headers, body: body === "" ? {} : JSON.parse(body) };
       requests.push(received);
       const reply =
         typeof replies === "function"

@@ -10,6 +10,7 @@ import { parse as parseYaml } from "yaml";
 import { loadConfig } from "../../src/agent/config/settings/load-config.js";
 import { parseScript } from "../../src/agent/model/script/script.js";
 import { commands } from "../../src/cli/command-list.js";
+import { slashCommands } from "../../src/cli/conversation/input/slash-commands.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
 import { CommandSafety } from "../../src/tools/command/command-safety.js";
@@ -214,6 +215,20 @@ it("docs/approvals.md names every program that is known to be read-only, and no 
   const source = readFileSync(join(root, "src/tools/command/command-safety.ts"), "utf8");
   const all = [...(/const readOnlyPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
   expect(named).toEqual(all.flatMap(([, names = ""]) => names.trim().split(" ")));
+});
+
+it("docs/from-codex.md and docs/commands.md name slash commands that there are", () => {
+  const names = new Set(slashCommands.map(({ name }) => `/${name}`));
+  for (const [file, column] of [
+    ["docs/from-codex.md", 1],
+    ["docs/commands.md", 0],
+  ] as const) {
+    const { text = "" } = documents.find(({ name }) => name === file) ?? {};
+    const cells = [...text.matchAll(/^\| `\/.*$/gm)].map(([row]) => row.split(" | ")[column] ?? "");
+    const calls = cells.map((cell) => /`(\/[a-z]+)[^`]*`/.exec(cell)?.[1] ?? cell);
+    expect(calls.length, file).toBeGreaterThan(5);
+    expect(calls.filter((call) => !names.has(call))).toEqual([]);
+  }
 });
 
 it("docs/errors.md has every code with the status that it ends with", () => {

@@ -70,6 +70,8 @@ export interface ModelClient {
   /** The provider's id, e.g. `openai` or `scripted`. */
   readonly provider: string;
   readonly model: string;
+  /** What requests ask for. Default: nothing, so that the endpoint decides. */
+  readonly reasoningEffort?: string | undefined;
   /** How often a broken response may be requested again. */
   readonly maxStreamRetries: number;
   /** Whether it accepts function tools only, and no freeform, local or hosted ones. Default: false. */

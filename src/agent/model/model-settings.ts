@@ -1,3 +1,6 @@
+/** The efforts that models with reasoning know, the least first. An endpoint may know others. */
+export const REASONING_EFFORTS = ["minimal", "low", "medium", "high", "xhigh"] as const;
+
 /** Settings for a model's answers. An unset one is left to the endpoint's default. */
 export interface ModelSettings {
   /** Whether the model can be asked to reason. Default: as its profile says. */

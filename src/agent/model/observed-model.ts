@@ -28,6 +28,7 @@ export function observedModel(model: ModelClient, listener: RequestListener): Mo
   return {
     provider: model.provider,
     model: model.model,
+    reasoningEffort: model.reasoningEffort,
     maxStreamRetries: model.maxStreamRetries,
     takesOnlyFunctions: model.takesOnlyFunctions,
     async *stream(request, signal) {

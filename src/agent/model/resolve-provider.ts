@@ -103,6 +103,10 @@ export function configuredWireApi(config: ProviderChoice): WireApi {
   return (Object.hasOwn(config.model_providers, id) && config.model_providers[id]?.wire_api) || "responses";
 }
 
+export function isKnownProvider(id: string, { model_providers }: ProviderChoice): boolean {
+  return builtIn.includes(id) || Object.hasOwn(model_providers, id);
+}
+
 function refuseReplacedBuiltIn({ model_providers }: ProviderChoice): void {
   const replaced = builtIn.find((id) => Object.hasOwn(model_providers, id));
   if (replaced !== undefined)

@@ -1,6 +1,6 @@
 import type { ResponseItem } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
-import type { RecordedWorkspace } from "../session/read/session-reader.js";
+import type { RecordedModel, RecordedWorkspace } from "../session/read/session-reader.js";
 import { describeDamage, loadSession, type RecordedSession } from "../session/read/session-reader.js";
 import type { SentContext } from "../session/setting.js";
 import { continueSessionFile, type SessionLog } from "../session/write/session-file.js";
@@ -17,8 +17,8 @@ export interface EarlierSession {
   sentContext: SentContext | null;
   /** The session's copy-on-write workspace; null if its workspace was of another kind. */
   workspace: RecordedWorkspace | null;
-  /** The model of the last request; null if unknown. */
-  model: { provider: string; name: string } | null;
+  /** The model that it used last; null if unknown. */
+  model: RecordedModel | null;
   /** The tokens of all requests so far. */
   usage: TokenUsage;
   turns: number;
@@ -50,9 +50,7 @@ export async function openEarlierSession(
 }
 
 function earlierSession(recorded: RecordedSession, log: SessionLog): EarlierSession {
-  const { threadId, items, meta, sentContext, workspace, wasNotSetUp, lastTurn, usage, turns } = recorded;
-  const provider = meta.model_provider;
-  const name = lastTurn?.model;
+  const { threadId, items, meta, model, sentContext, workspace, wasNotSetUp, usage, turns } = recorded;
   return {
     threadId,
     items,
@@ -60,7 +58,7 @@ function earlierSession(recorded: RecordedSession, log: SessionLog): EarlierSess
     sentContext,
     workspace,
     wasNotSetUp,
-    model: provider && name ? { provider, name } : null,
+    model,
     usage,
     turns,
     log,

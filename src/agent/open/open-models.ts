@@ -5,6 +5,7 @@ import { type Config, DEFAULT_MODEL } from "../config/config-schema.js";
 import { createModelClient } from "../model/create-model-client.js";
 import { configuredLogin } from "../model/login/open-login.js";
 import type { ModelClient } from "../model/model-client.js";
+import type { ModelProvider } from "../model/provider.js";
 import { resolveProvider } from "../model/resolve-provider.js";
 import type { Script } from "../model/script/script.js";
 import { createScriptedClient } from "../model/script/scripted-client.js";
@@ -13,7 +14,8 @@ import type { AgentSettings } from "./agent-settings.js";
 /** The model that the configuration names is used where no other is chosen. */
 type ModelChoice = Pick<AgentSettings, "model" | "originator">;
 
-interface ModelSource {
+export interface ModelSource {
+  /** Read anew for each model of an agent. */
   config: Config;
   environment: Environment;
   threadId: string;
@@ -76,14 +78,17 @@ export function scriptedAgentModels(
   };
 }
 
+/** The configured provider, with its key or login. */
+export async function openProvider(config: Config, environment: Environment): Promise<ModelProvider> {
+  return resolveProvider(config, environment, { login: await configuredLogin(config, environment) });
+}
+
 /** Opens a model at the endpoint of the configured provider. */
 export async function openModel(
   choice: ModelChoice,
   { config, environment, threadId, before }: ModelSource,
 ): Promise<ModelClient> {
-  const provider = resolveProvider(config, environment, {
-    login: await configuredLogin(config, environment),
-  });
+  const provider = await openProvider(config, environment);
   // A resumed session keeps its model if the provider is the same.
   const model = before?.provider === provider.id ? before.name : undefined;
   return createModelClient({

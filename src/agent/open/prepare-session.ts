@@ -13,10 +13,11 @@ import type { Elicit } from "../../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
 import type { Config } from "../config/config-schema.js";
 import { asksForProjectDocs } from "../context/project-docs.js";
-import type { ConversationOptions } from "../conversation-options.js";
+import type { ConversationOptions, ModelChange } from "../conversation-options.js";
 import { requestSent } from "../model/endpoint/request-sent.js";
 import type { ResponseItem } from "../model/items.js";
 import type { ModelClient } from "../model/model-client.js";
+import { isKnownProvider } from "../model/resolve-provider.js";
 import type { SessionSetting } from "../session/setting.js";
 import { noSessionLog, openSessionFile, type SessionLog } from "../session/write/session-file.js";
 import { createThreadId } from "../thread-id.js";
@@ -32,10 +33,11 @@ import {
 } from "./configured-options.js";
 import type { EarlierSession } from "./earlier-session.js";
 import { elicitFrom } from "./elicit-by-questions.js";
-import { openModel, openModels } from "./open-models.js";
+import { type ModelSource, openModel, openModels, openProvider } from "./open-models.js";
 import { rememberingIn } from "./remembered-hosts.js";
 import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
 import { sessionSandboxes, withSessionWorkspace, workspaceStart } from "./session-workspace.js";
+import { workspaceBranch } from "./workspace-branch.js";
 
 /** How long to wait for the engine to say whether it has the image. */
 const PROBE_MS = 1000;
@@ -49,12 +51,21 @@ export interface PreparedSession extends Pick<RunSettings, "config" | "sources" 
   options: ConversationOptions & { threadId: string };
   /** The same run in another mode. The sandbox starts when its source is called. */
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
-  /** Opens another model of the same provider. Null with a script, which is no real model. */
-  withModel: ((choice: ModelChoice) => Promise<ModelClient>) | null;
+  /** Other models for the session. Null with a script, which is no real model. */
+  otherModels: OtherModels | null;
 }
 
-interface ModelChoice {
+export interface OtherModels {
+  /** Opens one, for `changeModel`. The session's agents get the same provider and effort. */
+  open(choice: ModelChoice): Promise<ModelChange>;
+  /** The names of the models that an endpoint has. Null if it does not say. */
+  list(choice: Pick<ModelChoice, "provider">, signal: AbortSignal): Promise<readonly string[] | null>;
+}
+
+export interface ModelChoice {
   model: string;
+  /** Default: the session's. */
+  provider?: string | undefined;
   /** Undefined means the model's own default. */
   reasoningEffort: string | undefined;
 }
@@ -68,7 +79,8 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
     usualApproval: hasManyTurns ? "on-request" : "never",
     beginsSession: earlier === undefined,
   });
-  const { config, sandbox, setting } = run;
+  const { sandbox, setting } = run;
+  const config = await withChosenModel(run, settings, host);
   await host.onConfig?.(config);
   const isOverlay = config.workspace_kind === "overlay" && sandbox.workspace !== null;
   const { from, loss } = await workspaceStart(earlierWorkspace, sandbox, { isOverlay, warn });
@@ -81,6 +93,7 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
   const mcpServers = await openerOf(run, host, { ...settings, waitsForSandbox: from !== null });
   const models = { config, environment, threadId, hasManyTurns, before: earlier?.model };
   const { model, openAgentModel } = await openModels(settings, models);
+  const branch = sandbox.workspace === null ? null : workspaceBranch(sandbox.workspace);
   const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, settings) });
   const asksAtOnce =
     !hasManyTurns &&
@@ -138,17 +151,53 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
       sentContext: earlier?.sentContext,
       earlierUse: earlier,
       workspaceLoss: loss ?? undefined,
+      branch: (await branch) ?? undefined,
       recordsTree: settings.recordsTree !== false,
     },
     inMode: inOtherMode,
-    withModel:
-      script !== undefined
-        ? null
-        : async ({ model: name, reasoningEffort }) => {
-            const chosen = { ...config, model_reasoning_effort: reasoningEffort };
-            return await openModel({ ...settings, model: name }, { ...models, config: chosen });
-          },
+    otherModels: script !== undefined ? null : otherModels(settings, models),
   };
+}
+
+function otherModels(settings: SessionSettings, models: ModelSource): OtherModels {
+  const configured = models.config;
+  const providerOf = (provider = configured.model_provider) => ({ ...configured, model_provider: provider });
+  return {
+    async open({ model, provider, reasoningEffort }) {
+      const config = { ...providerOf(provider), model_reasoning_effort: reasoningEffort };
+      const opened = await openModel({ ...settings, model }, { ...models, config, before: null });
+      models.config = config;
+      return { model: opened, truncation: configuredTruncation(config, model) };
+    },
+    async list({ provider }, signal) {
+      const { listModels } = await import("../model/endpoint/list-models.js");
+      return await listModels(await openProvider(providerOf(provider), models.environment), signal);
+    },
+  };
+}
+
+/**
+ * A resumed session goes on with the model that was chosen in the middle of it, unless the settings name a model or a
+ * provider.
+ */
+async function withChosenModel(
+  { config, sources }: RunSettings,
+  { earlier, profile }: SessionSettings,
+  { warn }: SessionHost,
+): Promise<Config> {
+  const before = earlier?.model;
+  const isSet = (key: string) => {
+    const kind = sources.get(key)?.kind;
+    return kind === "override" || kind === "flag" || (kind === "profile" && profile !== undefined);
+  };
+  if (!before?.isChosen || isSet("model") || isSet("model_provider")) return config;
+  if (!isKnownProvider(before.provider, config)) {
+    const what = `the session's model provider \`${before.provider}\` is not configured any more`;
+    await warn(`${what}, so it goes on with the model of the configuration`);
+    return config;
+  }
+  const effort = isSet("model_reasoning_effort") ? config.model_reasoning_effort : before.effort;
+  return { ...config, model_provider: before.provider, model_reasoning_effort: effort ?? undefined };
 }
 
 /** The code is loaded only if there is one. */

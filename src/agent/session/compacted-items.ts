@@ -17,6 +17,7 @@ const writtenByBrig: readonly string[] = [
   "<turn_aborted>",
   "<subagent_notification>",
   "<user_shell_command>",
+  "<user_action>",
   "<workspace_state>",
   "Warning: apply_patch was requested via ",
   "Warning: The maximum number of unified exec processes ",

@@ -19,12 +19,17 @@ export class History {
   #items: ResponseItem[] = [];
   #pairing = new Pairing();
   readonly #meter: TokenMeter;
-  readonly #outputPolicy: TruncationPolicy;
+  #outputPolicy: TruncationPolicy;
 
   /** `fixedTokens`: what every request contains besides the items. */
   constructor(policy: TruncationPolicy, { fixedTokens = 0 }: { fixedTokens?: number } = {}) {
     this.#meter = new TokenMeter(fixedTokens);
-    this.#outputPolicy = { mode: policy.mode, limit: Math.ceil(policy.limit * RECORDED_SHARE) };
+    this.#outputPolicy = recordedPolicy(policy);
+  }
+
+  /** What is recorded already stays as it is. */
+  cutOutputsBy(policy: TruncationPolicy): void {
+    this.#outputPolicy = recordedPolicy(policy);
   }
 
   get tokens(): number {
@@ -71,6 +76,10 @@ export class History {
   toInput(): ResponseItem[] {
     return withAnswers(this.#items, this.#pairing.unanswered());
   }
+}
+
+function recordedPolicy({ mode, limit }: TruncationPolicy): TruncationPolicy {
+  return { mode, limit: Math.ceil(limit * RECORDED_SHARE) };
 }
 
 /**

@@ -122,6 +122,10 @@ export class Transcript {
     this.emit({ kind: "message", text });
   }
 
+  cutOutputsBy(policy: TruncationPolicy): void {
+    this.#history.cutOutputsBy(policy);
+  }
+
   /** Replaces the conversation; the session file keeps what it already contains. */
   replaceItems(items: readonly ResponseItem[]): void {
     this.#history.replace(items);
@@ -138,6 +142,11 @@ export class Transcript {
   /** All items of the response must be recorded. */
   addUsage(usage: TokenUsage): void {
     this.#history.count(usage);
+    this.spend(usage);
+  }
+
+  /** Counts what was used for something else than this conversation's own requests. */
+  spend(usage: TokenUsage): void {
     this.usage = usageTogether(this.usage, usage);
     this.keep(tokenCountEvent(this.usage, usage));
   }

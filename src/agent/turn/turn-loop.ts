@@ -67,8 +67,7 @@ async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): 
 
 /** Records what the model has been sent about the session, for when the session is resumed. */
 function keepTurnContext(context: TurnContext, now: Date): void {
-  const { id: turnId, transcript, setting, truncation } = context;
-  const { model } = context.model;
+  const { id: turnId, transcript, setting, model, truncation } = context;
   transcript.keep(records.turnContext({ turnId, setting, model, truncation, now }));
 }
 

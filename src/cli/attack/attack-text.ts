@@ -74,7 +74,8 @@ export function attackText(attacked: readonly AttackedPolicy[], shown: Shown): s
 }
 
 function policyText(attacked: AttackedPolicy, shown: Shown): string {
-  const bold = (text: string) => (shown.usesColour ? styleText("bold", text) : text);
+  const bold = (text: string) =>
+    shown.usesColour ? styleText("bold", text, { validateStream: false }) : text;
   const lines = [bold(neutraliseLine(headingOf(attacked)))];
   for (const { title, judgements } of byGroup(attacked.judgements)) {
     lines.push("", bold(title));
@@ -88,7 +89,7 @@ function policyText(attacked: AttackedPolicy, shown: Shown): string {
 function judgementLines(judgement: Judgement, shown: Shown): string[] {
   const { id, title, verdict, outcome, control, reason, advice } = judgement;
   const word = VERDICT_WORDS[verdict];
-  const coloured = shown.usesColour ? styleText(colours[verdict], word) : word;
+  const coloured = shown.usesColour ? styleText(colours[verdict], word, { validateStream: false }) : word;
   const answer = neutraliseLine(outcome);
   const isAnswered = verdict !== "untried" && !(verdict === "allowed" && answer.startsWith("untried"));
   const first = fitted(`  ${id.padEnd(4)} ${title}: ${word}${isAnswered ? ` (${answer})` : ""}`, shown, 7);

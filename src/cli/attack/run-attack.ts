@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { CliContext } from "../../command/index.js";
-import { flaggedSettings, say, usesColour, write, writeJson } from "../../command/index.js";
+import { flaggedSettings, isColoured, say, usesColour, write, writeJson } from "../../command/index.js";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { writeDurably } from "../../lib/files/durable-file.js";
@@ -44,7 +44,7 @@ export async function runAttack(
       attackText(attacked, {
         ...about,
         showsAll: flags.verbose === true,
-        usesColour: stdout.isTTY === true && !environment.forbidsColor,
+        usesColour: isColoured(stdout, environment),
         columns: stdout.isTTY === true ? stdout.columns : undefined,
       }),
     );

@@ -18,14 +18,14 @@ interface GithubReport {
 export async function reportToGithub(
   summary: Summary,
   { folder, tasks, isAskedFor }: GithubReport,
-  { environment, cwd, stderr }: CliContext,
+  { environment, cwd, stderr, essentialStderr }: CliContext,
 ): Promise<void> {
   const { GITHUB_ACTIONS, GITHUB_WORKSPACE, GITHUB_STEP_SUMMARY } = environment.variables;
   if (!(isAskedFor ?? GITHUB_ACTIONS === "true")) return;
   const results = readResults(join(folder, runFiles.results));
   const lines = await annotations(results, { tasks, workspace: GITHUB_WORKSPACE ?? cwd });
   // The runner reads commands on stderr, too, and stdout may be for --json.
-  for (const line of lines) await write(stderr, `${neutralise(line)}\n`);
+  for (const line of lines) await write(essentialStderr, `${neutralise(line)}\n`);
   if (GITHUB_STEP_SUMMARY === undefined) return;
   try {
     await appendFile(GITHUB_STEP_SUMMARY, jobSummary(summary));

@@ -78,7 +78,7 @@ function verdictOf(exitCode: number): "good" | "bad" | "skip" | "stop" {
 
 async function readOutput(
   stream: Readable,
-  { isVerbose, context: { stderr, environment } }: TryOptions,
+  { isVerbose, context: { essentialStderr: stderr, environment } }: TryOptions,
 ): Promise<LineFold> {
   const shown = stderr.isTTY === true ? new NeutralStream({ colours: !environment.forbidsColor }) : null;
   const decoder = new TextDecoder();

@@ -1,7 +1,7 @@
 import { type BrigError, invalidUsage } from "../../errors.js";
-import type { Environment } from "../../lib/env.js";
+import { type Environment, withColours } from "../../lib/env.js";
 import type { ResumeFlags } from "../commands/resume.js";
-import type { ReviewedChange } from "../review/review-command.js";
+import type { ReviewedChange } from "../review/review-prompt.js";
 
 export interface CodexFlags extends ReviewedChange {
   json?: boolean;
@@ -64,7 +64,9 @@ export function readCodexFlags(
       treeRecord: false,
     },
     environment:
-      flags.color === "never" ? Object.freeze({ ...environment, forbidsColor: true }) : environment,
+      flags.color === "never" || flags.color === "always"
+        ? withColours(environment, flags.color)
+        : environment,
   };
 }
 

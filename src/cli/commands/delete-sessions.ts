@@ -53,7 +53,7 @@ async function familiesOf(ids: readonly string[], home: string): Promise<Session
 }
 
 async function confirms(families: readonly SessionFamily[], context: CliContext): Promise<boolean> {
-  const { stdin, stderr, signal } = context;
+  const { stdin, essentialStderr: stderr, signal } = context;
   if (stdin.isTTY !== true || stderr.isTTY !== true)
     throw invalidUsage(
       "deleting sessions needs a confirmation, and there is no terminal to ask at",

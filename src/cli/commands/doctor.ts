@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { say, writeJson, writeTable } from "../../command/index.js";
+import { isColoured, say, writeJson, writeTable } from "../../command/index.js";
 import type { Check } from "../../sandbox/index.js";
 import {
   connectEngine,
@@ -49,9 +49,9 @@ export function defineDoctor(command: Command, context: CliContext): void {
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
 
 async function writeChecks(checks: Check[], { stdout, environment }: CliContext): Promise<void> {
-  const usesColour = stdout.isTTY === true && !environment.forbidsColor;
+  const usesColour = isColoured(stdout, environment);
   const rows = checks.toSorted(byUrgency).flatMap(({ status, title, found, advice }) => {
-    const shown = usesColour ? styleText(colours[status], status) : status;
+    const shown = usesColour ? styleText(colours[status], status, { validateStream: false }) : status;
     return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
   });
   await writeTable(stdout, rows);

@@ -163,9 +163,11 @@ async function personAtTerminal(context: CliContext): Promise<Pick<SessionHost, 
     import("../questions/ask-approval.js"),
     import("../questions/ask-in-turn.js"),
   ]);
+  const { stdin, essentialStderr: stderr } = context;
+  const terminal = { stdin, stderr, suspend: () => context.suspend() };
   return askInTurn({
-    user: terminalUser(context),
-    approver: terminalApprover(context, { usesColour: usesColour(context) }),
+    user: terminalUser(terminal),
+    approver: terminalApprover(terminal, { usesColour: usesColour(context) }),
   });
 }
 
@@ -176,7 +178,7 @@ export async function finish(
 ): Promise<string | null> {
   if (flags.json !== true) await say(context.stderr, summary(result));
   const trouble = session?.trouble ?? null;
-  if (trouble !== null) await say(context.stderr, `brig: ${neutralise(trouble)}\n`);
+  if (trouble !== null) await say(context.essentialStderr, `brig: ${neutralise(trouble)}\n`);
   if (result.status === "interrupted") {
     // Without a signal, the answer to a question ended the turn.
     const ended = new BrigError("an answer to a question of the agent ended the turn", { code: "aborted" });

@@ -7,6 +7,7 @@ import { readHostProcesses } from "../../lib/owner.js";
 import { readLasting } from "../../services/index.js";
 import type { CommandEntry } from "../command-entry.js";
 import { programOf } from "../program.js";
+import { countGlobals } from "../usage/global-options.js";
 import { type CompletedWord, completeWords, type KnownWords } from "./complete-words.js";
 import { isShell, type Shell, shellScripts } from "./shell-scripts.js";
 
@@ -32,7 +33,7 @@ export function completeOf(commands: readonly CommandEntry[]): DefineCommand {
       .argument("[words...]", "what was typed behind the program's name")
       .action(async (shell: Shell, words: string[]) => {
         const { typed, before } = shell === "bash" ? joinedWords(words) : { typed: words, before: "" };
-        const program = await programOf(typed.slice(0, 1), { context, commands });
+        const program = await programOf(typed.slice(countGlobals(typed)).slice(0, 1), { context, commands });
         const { words: found, others } = await completeWords(program, typed, knownWords(context));
         const lines = found.map(({ word, about }) => ({ word: withoutStart(word, before), about }));
         const told = lines.filter(({ word }) => word !== "").map(({ word, about }) => `${word}\t${about}\n`);

@@ -105,11 +105,12 @@ export class Driver {
     }
   }
 
-  /** Returns whether the key answered the question. A paste never does. */
+  /** Returns whether the key answered the question, or belongs to its list. A paste never answers. */
   #answer(key: Key): boolean {
     const { questions, store } = this.#parts;
     const question = questions.current;
     if (question === null) return false;
+    if (questions.press(key)) return true;
     if (key.kind === "key" && key.name === "escape") {
       questions.answer({ kind: "dismissed" });
       return true;

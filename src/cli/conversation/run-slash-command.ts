@@ -56,6 +56,23 @@ async function dispatch(name: SlashCommand["name"], call: SlashCall, parts: Slas
     }
     case "compact":
       return await compact(call, parts);
+    case "model": {
+      const { modelCommand } = await import("./model-command.js");
+      return await modelCommand(call, parts);
+    }
+    case "new":
+    case "clear":
+      return await parts.sessions?.startNew({ clears: name === "clear", signal: call.signal });
+    case "resume":
+      return await resumeSession(call, parts);
+    case "review": {
+      const { reviewCommand } = await import("./review-command.js");
+      return await reviewCommand(call, parts);
+    }
+    case "mcp": {
+      const { showServers } = await import("./mcp-command.js");
+      return showServers(parts);
+    }
     case "quit":
       return;
     default:
@@ -71,12 +88,22 @@ function helpRows(): (readonly [string, string])[] {
   return [...commands, ...keyHelp];
 }
 
-async function statusRows({ conversation, setup }: SlashParts): Promise<(readonly [string, string])[]> {
-  const { setting, usage, agentUsage, threadId, sessionFile } = conversation;
-  const { model } = setup.options;
+async function resumeSession({ signal }: SlashCall, parts: SlashParts): Promise<void> {
+  const { sessions, context, questions, conversation } = parts;
+  if (sessions === null || context === null) return;
+  const { chooseSession } = await import("./choose-session.js");
+  const { sessionFile: present, setting } = conversation;
+  const { cwd } = setting;
+  const path = await chooseSession(questions, { home: context.environment.brigHome, cwd, present, signal });
+  if (path !== null) await sessions.goOnWith(path, { signal });
+}
+
+async function statusRows({ conversation }: SlashParts): Promise<(readonly [string, string])[]> {
+  const { setting, usage, agentUsage, threadId, sessionFile, model } = conversation;
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   return [
     ["model", neutraliseLine(`${model.model} (${model.provider})`)],
+    ["effort", neutraliseLine(model.reasoningEffort ?? "the endpoint's own")],
     ["mode", setting.sandboxMode],
     ["approvals", nameOfPolicy(setting.approvalPolicy ?? "never")],
     ["network", networkText(setting)],

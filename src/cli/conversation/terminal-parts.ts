@@ -46,6 +46,8 @@ function sessionCommands(setup: PreparedSession): SessionCommand[] {
           {
             conversation,
             setup,
+            sessions: null,
+            context: null,
             questions,
             show: (block) => void shown.push(blockText(block)),
             describeTools: () => [],

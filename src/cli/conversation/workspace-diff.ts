@@ -29,12 +29,19 @@ const gitOptions = [
 ];
 const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
+/** Runs git, and returns the beginning of what it prints, which is untrusted. */
+export type Git = (args: readonly string[]) => Promise<GitOutput>;
+
 /** Runs `git` inside the sandbox, because an agent may have written to the repository. */
+export function gitIn(sandbox: ToolSandbox, place: { cwd: string; signal: AbortSignal }): Git {
+  return (args) => runGit(sandbox, args, place);
+}
+
 export async function workspaceDiff(
   sandbox: ToolSandbox,
   { cwd, signal }: { cwd: string; signal: AbortSignal },
 ): Promise<WorkspaceDiff> {
-  const git = (args: readonly string[]) => runGit(sandbox, args, { cwd, signal });
+  const git = gitIn(sandbox, { cwd, signal });
   const inside = await git(["rev-parse", "--is-inside-work-tree"]);
   if (inside.exitCode === 127) return { kind: "unavailable", reason: "there is no git in this image" };
   if (inside.exitCode !== 0)

@@ -32,7 +32,7 @@ async function printLogs(
   { isFollowed }: { isFollowed: boolean },
   context: CliContext,
 ): Promise<void> {
-  const { environment, signal, stdout, stderr } = context;
+  const { environment, signal, stdout, essentialStderr: stderr } = context;
   const { brigHome } = environment;
   const record = findLasting(readLasting(brigHome), wanted);
   const { name, state } = record;

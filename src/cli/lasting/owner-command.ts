@@ -142,7 +142,8 @@ function contextOf(
     },
   });
   return {
-    ...{ stdin: Readable.from([]), stdout: new PassThrough().resume(), stderr, cwd, signal },
+    ...{ stdin: Readable.from([]), stdout: new PassThrough().resume(), cwd, signal },
+    ...{ stderr, essentialStderr: stderr },
     environment: readEnvironment(variables, { cwd: () => cwd }),
     interruption: () => null,
     beforeEnd: () => undefined,
@@ -150,6 +151,7 @@ function contextOf(
     onExit: () => ({ [Symbol.dispose]: () => undefined }),
     interrupt: () => undefined,
     suspend: () => undefined,
+    chooseOutput: () => undefined,
     setExitStatus: () => undefined,
   };
 }

@@ -3,6 +3,7 @@ import { resolveRun, serverOpener } from "../../agent/index.js";
 import type { AgentFlags, CliContext } from "../../command/index.js";
 import { agentSettings, openSandbox, sessionHost } from "../../command/index.js";
 import { messageWithHint } from "../../errors.js";
+import type { McpServers } from "../../tools/index.js";
 
 /** Whether a server has started, and the tools that it listed. All texts are untrusted. */
 export interface CheckedServer {
@@ -33,22 +34,23 @@ export async function checkServers(
   const opened = open({ sandbox, setting: run.setting, onReceipt: () => undefined });
   try {
     await opened.ready({ signal: context.signal });
-    return new Map(
-      opened.servers.map(({ name, error }) => [
-        name,
-        {
-          error: error && messageWithHint(error),
-          tools: opened
-            .tools()
-            .filter(({ server }) => server === name)
-            .map(({ name, modelName, title, description }) => ({ name, modelName, title, description })),
-        },
-      ]),
-    );
+    return new Map(opened.servers.map(({ name }) => [name, checkedServer(opened, name)]));
   } finally {
     await opened.close();
     if (isNeeded) await (await sandbox.catch(() => null))?.close();
   }
+}
+
+/** What is known of a server that was started. */
+export function checkedServer(opened: McpServers, name: string): CheckedServer {
+  const error = opened.servers.find((server) => server.name === name)?.error ?? null;
+  return {
+    error: error && messageWithHint(error),
+    tools: opened
+      .tools()
+      .filter(({ server }) => server === name)
+      .map(({ name, modelName, title, description }) => ({ name, modelName, title, description })),
+  };
 }
 
 /** A required server that fails would make `ready` reject. Here it is listed like any other that fails. */

@@ -109,6 +109,21 @@ export function detailRows(server: DescribedServer): string[][] {
   return rows.map((row) => row.map(cell));
 }
 
+/** Rows about a server in a conversation: its status, where it runs, and its tools. */
+export function serverRows(server: DescribedServer): (readonly [string, string])[] {
+  const [first = "", ...more] = server.status.split("\n");
+  const rows: (readonly [string, string])[] = [
+    [server.name, first],
+    ...more.map((line) => ["", line] as const),
+    ["", `${placeText(server)} · ${addressText(server)}`],
+    ...(server.tools ?? []).map(({ modelName, title, description }) => {
+      const about = title ?? description.split("\n", 1)[0] ?? "";
+      return ["", about === "" ? modelName : `${modelName} – ${about}`] as const;
+    }),
+  ];
+  return rows.map(([name, text]) => [cell(name), cell(text)] as const);
+}
+
 function names(values: Readonly<Record<string, string>>): string[] {
   return Object.keys(values).map((name) => `${name}=${MASK}`);
 }

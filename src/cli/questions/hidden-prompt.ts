@@ -20,7 +20,7 @@ export async function readHidden(question: string, context: CliContext): Promise
   try {
     return await readLineUnseen(question, context);
   } finally {
-    await write(context.stderr, "\n");
+    await write(context.essentialStderr, "\n");
   }
 }
 
@@ -28,7 +28,10 @@ export async function readHidden(question: string, context: CliContext): Promise
  * Readline edits the line and restores the terminal; its echo is discarded. The question is written after the
  * echo is off, because a person may type as soon as they see it.
  */
-async function readLineUnseen(question: string, { stdin, stderr, signal }: CliContext): Promise<string> {
+async function readLineUnseen(
+  question: string,
+  { stdin, essentialStderr: stderr, signal }: CliContext,
+): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 });
   const stop = () => lines.close();

@@ -5,14 +5,7 @@ import { BrigError, invalidUsage } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { withoutCommands } from "../../lib/workflow-command.js";
 import { deliver, finish, runSession } from "../commands/run.js";
-
-/** What is to be reviewed. */
-export interface ReviewedChange {
-  uncommitted?: boolean;
-  base?: string;
-  commit?: string;
-  title?: string;
-}
+import { type ReviewedChange, reviewPrompt } from "./review-prompt.js";
 
 interface ReviewFlags extends AgentFlags, ReviewedChange {
   json?: boolean;
@@ -49,7 +42,7 @@ export async function review(
 ): Promise<void> {
   const { readReview, reviewAnnotations, reviewJsonSchema, reviewText } = await import("./findings.js");
   const words = await ownWords(argument, context);
-  const prompt = `${GUIDELINES}\n\n${taskOf(flags, words)}`;
+  const prompt = reviewPrompt(flags, words);
   // Whatever the configuration says, a review changes nothing unless its own command line allows it.
   const mode = flags.policy === undefined ? { sandbox: flags.sandbox ?? "read-only" } : {};
   const runFlags = { ...flags, ...mode, json: false };
@@ -75,7 +68,7 @@ export async function review(
   }
   if (found === null || flags.annotations === undefined) return;
   const lines = reviewAnnotations(found, GITHUB_WORKSPACE ?? context.cwd);
-  const to = flags.json === true ? context.stderr : context.stdout;
+  const to = flags.json === true ? context.essentialStderr : context.stdout;
   for (const line of lines) await write(to, `${neutralise(line)}\n`);
 }
 
@@ -85,47 +78,3 @@ async function ownWords(argument: string | undefined, { stdin, signal }: CliCont
   const tooLong = () => invalidUsage(`standard input is longer than ${MAX_PROMPT_BYTES} bytes`, "say less");
   return (await readInput(stdin, { signal, maxBytes: MAX_PROMPT_BYTES, tooLong })).toString();
 }
-
-/** Error: `usage.invalid` for several kinds of changes, and for what is no name of a commit. */
-function taskOf({ uncommitted, base, commit, title }: ReviewFlags, words: string | null): string {
-  const chosen = [uncommitted === true, base !== undefined, commit !== undefined].filter(Boolean).length;
-  if (chosen > 1)
-    throw invalidUsage("--uncommitted, --base and --commit exclude each other", "give one of them");
-  if (title !== undefined && commit === undefined)
-    throw invalidUsage("--title is for the commit of --commit", "leave it out, or add --commit SHA");
-  for (const name of [base, commit]) requireRevision(name);
-  const own = words === null || words.trim() === "" ? null : words.trim();
-  if (chosen === 0 && own !== null) return own;
-  const more = own === null ? "" : `\n\nLook at this in particular:\n\n${own}`;
-  if (base !== undefined)
-    return `Review what has changed since ${base} was left. Show it with: git diff "$(git merge-base HEAD '${base}')"${more}`;
-  if (commit !== undefined)
-    return `Review what the commit ${commit}${title === undefined ? "" : ` (${title})`} has changed. Show it with: git show '${commit}'${more}`;
-  return `Review what is not committed yet: staged, unstaged and untracked files. Begin with: git status --short${more}`;
-}
-
-/** What a model may put into a command line as it is. */
-function requireRevision(name: string | undefined): void {
-  if (name === undefined || (/^[A-Za-z0-9_./@^~{}+-]{1,250}$/.test(name) && !name.startsWith("-"))) return;
-  throw invalidUsage(
-    `${JSON.stringify(name)} is not the name of a branch or commit`,
-    "give a name such as main or origin/main, or the hash of a commit",
-  );
-}
-
-const GUIDELINES = `Review a change that somebody else proposes. You cannot change files, and need not: read the change and the code around it, and report what its author would want to fix before it is merged.
-
-Report a finding only if all of this holds:
-- The change introduces it. What was wrong before is not part of this review.
-- It matters: wrong results, crashes, lost data, holes in security, needless slowness, or code that the next person will misread.
-- You can name the input or the situation in which it shows. If it depends on other code, you have read that code.
-- It is one thing, and there is something definite to do about it.
-- It asks for no more care than the rest of this code base shows. Style counts only where it hides the meaning.
-
-Report everything that qualifies, not only the first finding, and nothing if nothing does. For each:
-- title: what to do, in at most 80 characters, with the priority in front: [P0] blocks a release whatever the input, [P1] is urgent, [P2] should be fixed, [P3] would be nice. priority is the same number.
-- body: one short, factual paragraph, without praise or blame, with code of at most three lines.
-- code_location: the absolute path, and the shortest range of lines that shows it, which overlaps the change.
-- confidence_score: how sure you are, from 0 to 1.
-
-Then judge the change as a whole: overall_correctness is "patch is correct" if nothing existing breaks and there is no finding that blocks it, else "patch is incorrect"; overall_explanation says why in one to three sentences. Answer with the JSON object alone.`;

@@ -1,10 +1,11 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { SessionFileEntry } from "../../agent/index.js";
+import type { RecordedSession, SessionFileEntry } from "../../agent/index.js";
 import { findLastSession, findSession } from "../../agent/index.js";
 import type { CliContext } from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
+import type { SessionFlags } from "../setup/session-flags.js";
 
 /** An option that replaces the id of a session. */
 export interface SessionChoice {
@@ -83,3 +84,27 @@ export async function lastSession(
         : "list the sessions of all directories with: brig sessions",
   });
 }
+
+/**
+ * A session continues in its own directory, unless `-C` names another one, or the directory is only the claim
+ * of a copied file.
+ */
+export async function withSessionDirectory<Flags extends DirectoryFlags>(
+  { meta, lastTurn, hasForeignDirectory }: RecordedSession,
+  flags: Flags,
+  { cwd, warn }: { cwd: string; warn(sentence: string): Promise<void> },
+): Promise<Flags> {
+  const own = lastTurn?.cwd ?? meta.cwd;
+  const isElsewhere = flags.cd !== undefined || flags.workspace === "none" || flags.in !== undefined;
+  if (isElsewhere || !own || own === cwd) return flags;
+  if (hasForeignDirectory) {
+    await warn(
+      `working in the current directory; the copied session file names ${own}, use -C to work there`,
+    );
+    return flags;
+  }
+  await warn(`working in the session's directory, ${own}; use -C for another one`);
+  return { ...flags, cd: own };
+}
+
+type DirectoryFlags = Pick<SessionFlags, "cd" | "workspace" | "in">;

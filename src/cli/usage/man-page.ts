@@ -1,4 +1,5 @@
-import type { Command, Help } from "commander";
+import type { Command, Help, Option } from "commander";
+import { globalOptions, isGlobalOption } from "./global-options.js";
 
 /** The manual page of the program and all its commands, in the language of man(7). What it says is what `--help` says. It has no date, so that a build can be repeated. */
 export function manPage(program: Command, version: string): string {
@@ -13,6 +14,8 @@ export function manPage(program: Command, version: string): string {
     `.B ${name}\n[\\fIoptions\\fR] [\\fIcommand\\fR]`,
     section("DESCRIPTION"),
     paragraphs(program.description()),
+    section("OPTIONS OF EVERY COMMAND"),
+    ...optionEntries(globalOptions(), help),
     ...[...groupsOf(visible)].flatMap(([group, commands]) => [
       section(group.replace(/:$/, "").toUpperCase()),
       ...commands.flatMap((command) => commandEntries(command, { help, before: name })),
@@ -36,9 +39,16 @@ function commandEntries(command: Command, { help, before }: { help: Help; before
     `.SS ${quoted(`${name} ${command.usage()}`)}`,
     paragraphs(help.commandDescription(command)),
     ...help.visibleArguments(command).map((one) => entry(one.name(), help.argumentDescription(one))),
-    ...help.visibleOptions(command).map((one) => entry(help.optionTerm(one), help.optionDescription(one))),
+    ...optionEntries(
+      help.visibleOptions(command).filter((one) => !isGlobalOption(one)),
+      help,
+    ),
     ...below.flatMap((one) => commandEntries(one, { help, before: name })),
   ];
+}
+
+function optionEntries(options: readonly Option[], help: Help): string[] {
+  return options.map((one) => entry(help.optionTerm(one), help.optionDescription(one)));
 }
 
 function section(title: string): string {

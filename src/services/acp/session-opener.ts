@@ -32,15 +32,11 @@ export interface SessionRequest {
 }
 
 /** If no conversation is opened with its options, its session file must be closed. */
-export interface PreparedSession extends Pick<AgentSession, "options" | "setting" | "inMode" | "withModel"> {
+export interface PreparedSession
+  extends Pick<AgentSession, "options" | "setting" | "inMode" | "otherModels"> {
   config: Pick<AgentSession["config"], "model_reasoning_effort">;
   /** Commands that a person can type after a slash. */
   commands: readonly SessionCommand[];
-}
-
-export interface ModelChoice {
-  model: string;
-  reasoningEffort: string | undefined;
 }
 
 export interface SessionCommand {

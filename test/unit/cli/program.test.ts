@@ -4,9 +4,12 @@ import { describe, expect, it } from "vitest";
 import { runCodexProgram } from "../../../src/cli/codex/codex-program.js";
 import type { CommandEntry } from "../../../src/cli/command-entry.js";
 import { commands } from "../../../src/cli/command-list.js";
+import { completeWords } from "../../../src/cli/completion/complete-words.js";
 import { type HostProcess, openHost } from "../../../src/cli/host.js";
-import { runProgram } from "../../../src/cli/program.js";
+import { programOf, runProgram } from "../../../src/cli/program.js";
 import { runInProcess } from "../../../src/cli/run-in-process.js";
+import { manPage } from "../../../src/cli/usage/man-page.js";
+import { isColoured } from "../../../src/command/render.js";
 import { BrigError } from "../../../src/errors.js";
 import { readVersion } from "../../../src/version.js";
 import { type TestContextOptions, testContext } from "../../support/cli-context.js";
@@ -207,6 +210,95 @@ describe("runProgram", () => {
     expect(await run(["pass"], { interruption })).toEqual(expected);
     const quiet = { ...interruption, exitStatus: 141, isQuiet: true };
     expect(await run(["work"], { interruption: quiet })).toEqual({ status: 141, stdout: "", stderr: "" });
+  });
+});
+
+describe("the options of every command", () => {
+  const speaking: CommandEntry = {
+    name: "speak",
+    summary: "say something everywhere",
+    load: async () => (command, context) => {
+      const speak = () => {
+        context.stdout.write("result\n");
+        context.stderr.write("remark\n");
+        context.essentialStderr.write("question\n");
+        context.stdout.write(`${isColoured(context.stdout, context.environment)}\n`);
+      };
+      command.argument("[words...]").passThroughOptions().action(speak);
+      command.command("low").action(() => {
+        speak();
+        throw new BrigError("it failed", { code: "model.failed" });
+      });
+    },
+  };
+
+  async function speak(argv: string[], options: TestContextOptions = {}) {
+    const context = testContext(options);
+    const status = await runProgram(argv, { context, commands: [speaking] });
+    return { status, ...context.written() };
+  }
+
+  it.each([
+    [["-q", "speak"]],
+    [["--quiet", "speak"]],
+    [["speak", "-q"]],
+    [["--color", "never", "-q", "speak", "--color=auto"]],
+  ])("%j has no remarks, but the result and questions", async (argv) => {
+    const said = await speak(argv);
+    expect(said).toEqual({ status: null, stdout: "result\nfalse\n", stderr: "question\n" });
+  });
+
+  it("leave errors to be seen, also below a command", async () => {
+    const { status, stderr } = await speak(["speak", "low", "--quiet"]);
+    expect([status, stderr]).toEqual([1, "question\nbrig: it failed\n"]);
+    expect((await speak(["speak", "low"])).stderr).toBe("remark\nquestion\nbrig: it failed\n");
+    expect((await speak(["-q", "spaek"])).stderr).toContain("unknown command 'spaek'");
+  });
+
+  it("are words of the command's own behind its first argument", async () => {
+    expect((await speak(["speak", "echo", "-q"])).stderr).toBe("remark\nquestion\n");
+  });
+
+  it.each([
+    [["speak"], { isTerminal: true }, true],
+    [["speak"], { isTerminal: false }, false],
+    [["speak"], { isTerminal: true, variables: { NO_COLOR: "1" } }, false],
+    [["speak"], { isTerminal: true, variables: { CI: "1" } }, false],
+    [["speak"], { isTerminal: true, variables: { FORCE_COLOR: "0" } }, false],
+    [["speak"], { variables: { FORCE_COLOR: "1" } }, true],
+    [["speak"], { variables: { FORCE_COLOR: "1", NO_COLOR: "1" } }, false],
+    [["speak", "--color", "always"], { variables: { NO_COLOR: "1" } }, true],
+    [["--color=always", "speak"], {}, true],
+    [["--color", "always", "speak", "--color", "never"], { isTerminal: true }, false],
+    [["speak", "--color", "never"], { isTerminal: true, variables: { FORCE_COLOR: "1" } }, false],
+  ] as const)("%j with %j: colours %s", async (argv, options, isColoured) => {
+    expect((await speak([...argv], options)).stdout).toBe(`result\n${isColoured}\n`);
+  });
+
+  it("complete at every place, with their values, and are once in the manual page", async () => {
+    const context = testContext();
+    const program = await programOf(["speak"], { context, commands: [speaking] });
+    const nothing = { sandboxes: () => [], sessions: async () => [] };
+    const words = async (...typed: string[]) =>
+      (await completeWords(program, typed, nothing)).words.map(({ word }) => word);
+    expect(await words("--q")).toEqual(["--quiet"]);
+    expect(await words("-q", "spe")).toEqual(["speak"]);
+    expect(await words("-q", "speak", "low", "--col")).toEqual(["--color"]);
+    expect(await words("speak", "--color", "a")).toEqual(["auto", "always"]);
+    expect(await words("speak", "--color=n")).toEqual(["never"]);
+    const page = manPage(program, "1.0");
+    expect(page.match(/\\-\\-quiet/g)).toHaveLength(1);
+    expect(page).toContain('.SH "OPTIONS OF EVERY COMMAND"');
+  });
+
+  it("are in the help of the program and of each command, and a wrong word is refused", async () => {
+    for (const argv of [["--help"], ["speak", "--help"], ["speak", "low", "--help"]]) {
+      const { stdout } = await speak(argv);
+      expect(stdout).toMatch(/^Options of every command:\n {2}-q, --quiet .*\n[\s\S]* {2}--color <when>/m);
+    }
+    const { status, stderr } = await speak(["speak", "--color", "pink"]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("pink");
   });
 });
 

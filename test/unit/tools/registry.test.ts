@@ -29,6 +29,20 @@ describe("createToolRegistry", () => {
     expect(tools.has("toString")).toBe(false);
   });
 
+  it("offers its tools in the form of another model", async () => {
+    const registry = createToolRegistry(new MemorySandbox(), { cwd: "/tmp" });
+    const specOf = (name: string) => registry.getSpecs().find((spec) => "name" in spec && spec.name === name);
+    expect(specOf("apply_patch")).toMatchObject({ type: "custom" });
+    registry.adapt({ gates: { apply_patch: "function", shell: "shell_command", view_image: false } });
+    expect(specOf("apply_patch")).toMatchObject({ type: "function" });
+    expect(specOf("exec_command")).toBeUndefined();
+    expect(registry.refusalOf("view_image")).not.toBeNull();
+    registry.adapt({ gates: {} });
+    expect(specOf("exec_command")).toBeDefined();
+    expect(registry.refusalOf("view_image")).toBeNull();
+    await registry.close();
+  });
+
   it("knows shell under its older name too", () => {
     expect(tools.get("container.exec").name).toBe("shell");
   });

@@ -7,6 +7,7 @@ export function borrowedSandbox(sandbox: AgentSandbox): AgentSandbox {
     id: sandbox.id,
     ...(sandbox.image === undefined ? {} : { image: sandbox.image }),
     proof: sandbox.proof,
+    maskSecrets: sandbox.maskSecrets ?? null,
     files: sandbox.files,
     spawn: (argv, options) => sandbox.spawn(argv, options),
     close: () => Promise.resolve(undefined),

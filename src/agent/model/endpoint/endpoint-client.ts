@@ -42,6 +42,7 @@ export function createEndpointClient(options: ModelClientOptions, wire: Wire): M
   return {
     provider: provider.id,
     model,
+    reasoningEffort: options.settings?.reasoningEffort,
     maxStreamRetries: provider.maxStreamRetries,
     takesOnlyFunctions: wire.takesOnlyFunctions,
     async *stream(request, signal) {

@@ -34,7 +34,8 @@ export async function exchange(path: string, { provider, ...post }: Exchange): P
   throw new Unanswered(readRefusal(answer.status, answer.headers, await readBody(answer)));
 }
 
-function addressOf({ baseUrl, query }: ModelProvider, path: string): URL {
+/** The address of an API of a provider. */
+export function addressOf({ baseUrl, query }: ModelProvider, path: string): URL {
   const url = new URL(baseUrl + (baseUrl.endsWith("/") ? path.slice(1) : path));
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url;

@@ -49,6 +49,9 @@ const openai: Readonly<Record<string, ListPrice>> = {
   "gpt-6.2-sol": { input: 2, cachedInput: 0.1, cacheWrite: 2.5, output: 10, longRequest },
 };
 
+/** OpenAI's models with a known price, the oldest first. */
+export const openaiModels: readonly string[] = Object.keys(openai);
+
 /**
  * What Anthropic asks for, in the same units and as of the same month; cache writes are those for five minutes. Source:
  * https://platform.claude.com/docs/en/about-claude/pricing and the pages of the models.

@@ -24,10 +24,12 @@ export interface SessionFileEntry {
 /** A session in a list, read from the start and the end of its file. */
 export interface SessionSummary extends SessionFileEntry {
   startedAt: string | null;
-  /** Null, like the next two, if the file does not say. */
+  /** Null, like the next three, if the file does not say. */
   cwd: string | null;
   provider: string | null;
   model: string | null;
+  /** The branch that was checked out when it began. */
+  branch: string | null;
   /** The user's whole first prompt. */
   prompt: string | null;
   /** Null for a long file without the number in its end. */
@@ -41,7 +43,12 @@ export interface SessionSummary extends SessionFileEntry {
   status: "completed" | "interrupted" | "failed" | "in use" | "broken off" | "unreadable";
 }
 
+/** A session in a list to choose from, read from the start of its file. */
+export type SessionHead = Pick<SessionSummary, "path" | "id" | "updatedAt" | "cwd" | "branch" | "prompt">;
+
 const HEAD_BYTES = 128 * 1024;
+/** Enough for the first record of nearly every session. */
+const META_BYTES = 16 * 1024;
 const TAIL_BYTES = 64 * 1024;
 const OPEN_FILES = 64;
 const FILE_NAME = /^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)\.jsonl$/;
@@ -80,6 +87,37 @@ export async function findLastSession(
     if (head.parentId === null && (cwd === null || head.cwd === cwd)) return file;
   }
   return null;
+}
+
+/**
+ * The sessions that a person can go on with, the last changed first, in pages: those of `cwd` or, if that is null, of any
+ * directory. A page is read when it is asked for, and of sessions of other directories only the first record. Skips sessions of
+ * agents, and those in which nobody has said anything.
+ */
+export async function* sessionPages(
+  home: string,
+  { cwd }: { cwd: string | null },
+): AsyncGenerator<readonly SessionHead[]> {
+  const files = await findSessionFiles(home);
+  for (let from = 0; from < files.length; from += OPEN_FILES) {
+    const heads = await Promise.all(files.slice(from, from + OPEN_FILES).map((file) => readHead(file, cwd)));
+    yield heads.filter((head) => head !== null);
+  }
+}
+
+async function readHead(file: SessionFileEntry, cwd: string | null): Promise<SessionHead | null> {
+  const first = await readStartOf(file, META_BYTES);
+  const meta = first.find((record) => record.type === "session_meta")?.meta;
+  const isOther = meta !== undefined && (meta.parent_thread_id || (cwd !== null && meta.cwd !== cwd));
+  if (isOther) return null;
+  const head = headOf(firstPrompt(first) === null ? await readStartOf(file, HEAD_BYTES) : first);
+  if (head.prompt === null || head.parentId !== null || (cwd !== null && head.cwd !== cwd)) return null;
+  const { path, id, updatedAt } = file;
+  return { path, id, updatedAt, cwd: head.cwd, prompt: head.prompt, branch: head.branch };
+}
+
+async function readStartOf(file: SessionFileEntry, headBytes: number): Promise<ReadRecord[]> {
+  return (await readEnds(file, { headBytes, tailBytes: 0 })).lines;
 }
 
 /** Summarises sessions in the given order, with a limited number of open files. */
@@ -154,7 +192,7 @@ async function entriesOf(folder: string): Promise<string[]> {
 
 type Head = Pick<
   SessionSummary,
-  "startedAt" | "cwd" | "provider" | "prompt" | "forkedFromId" | "parentId" | "nickname"
+  "startedAt" | "cwd" | "provider" | "branch" | "prompt" | "forkedFromId" | "parentId" | "nickname"
 >;
 
 function headOf(lines: readonly ReadRecord[]): Head {
@@ -163,6 +201,7 @@ function headOf(lines: readonly ReadRecord[]): Head {
     startedAt: meta?.timestamp ?? null,
     cwd: meta?.cwd ?? null,
     provider: meta?.model_provider ?? null,
+    branch: meta?.git?.branch ?? null,
     prompt: firstPrompt(lines),
     forkedFromId: meta?.forked_from_id ?? null,
     parentId: meta?.parent_thread_id ?? null,
@@ -209,9 +248,9 @@ function statusOf(lines: readonly ReadRecord[]): SessionSummary["status"] {
 /** Reads the records at the start and the end of a file. */
 async function readEnds(
   { path, sizeBytes }: SessionFileEntry,
-  { tailBytes = TAIL_BYTES } = {},
+  { headBytes = HEAD_BYTES, tailBytes = TAIL_BYTES } = {},
 ): Promise<{ lines: ReadRecord[]; isWhole: boolean }> {
-  const isWhole = sizeBytes <= HEAD_BYTES + tailBytes;
+  const isWhole = sizeBytes <= headBytes + tailBytes;
   const file = await open(path).catch(() => null);
   if (file === null) return { lines: [], isWhole: false };
   try {
@@ -220,7 +259,7 @@ async function readEnds(
       return buffer.subarray(0, bytesRead);
     };
     if (isWhole) return { lines: recordsIn(await read(0, sizeBytes)), isWhole };
-    const head = await read(0, HEAD_BYTES);
+    const head = await read(0, headBytes);
     const tail = await read(sizeBytes - tailBytes, tailBytes);
     const cutHead = head.subarray(0, head.lastIndexOf("\n") + 1);
     const cutTail = tail.subarray(tail.indexOf("\n") + 1);

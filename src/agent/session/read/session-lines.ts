@@ -51,6 +51,10 @@ const sessionMeta = z.looseObject({
   originator: text.nullish(),
   cli_version: text.nullish(),
   model_provider: text.nullish(),
+  git: z
+    .looseObject({ branch: text.nullish().catch(null) })
+    .nullish()
+    .catch(null),
   base_instructions: z
     .union([text, z.looseObject({ text }).transform(({ text: instructions }) => instructions)])
     .nullish()

@@ -24,6 +24,8 @@ export interface RecordedSession {
   meta: SessionMeta;
   /** The conversation after all compactions and rollbacks. Calls may lack their outputs. */
   items: ResponseItem[];
+  /** The model of the last turn, or one that was chosen after it; null if unknown. */
+  model: RecordedModel | null;
   /** The settings of the last turn; null if there was none. */
   lastTurn: TurnSettings | null;
   /** The context that the items last gave the model about where and how it works; null if none of it still applies. */
@@ -38,6 +40,16 @@ export interface RecordedSession {
   /** Whether a file of unknown origin names the directory, because a copy of it has not run yet. */
   hasForeignDirectory: boolean;
   damage: SessionDamage;
+}
+
+/** A model that a session has used. */
+export interface RecordedModel {
+  provider: string;
+  name: string;
+  /** Null for the endpoint's own default, and if it is not known. */
+  effort: string | null;
+  /** Whether it was chosen in the middle of a session, and not by the configuration. */
+  isChosen: boolean;
 }
 
 export interface SessionDamage {
@@ -110,6 +122,7 @@ class SessionReading {
   #meta: SessionMeta | null = null;
   #items: ResponseItem[] = [];
   #lastTurn: TurnSettings | null = null;
+  #model: RecordedModel | null = null;
   #sentContext: SentContext | null = null;
   #usage: TokenUsage = noUsage;
   #turns = 0;
@@ -135,6 +148,7 @@ class SessionReading {
         break;
       case "turn_context":
         this.#lastTurn = record.context;
+        this.#addModelOf(record.context);
         this.#sentContext = contextIn(record.context);
         this.#hasForeignDirectory = false;
         break;
@@ -153,6 +167,7 @@ class SessionReading {
         break;
       case "brig":
         this.#workspace.add(record);
+        if (record.name === "model") this.#addModel(record.payload);
         if (record.name === "setup") this.#wasNotSetUp = record.payload.exit_code !== 0;
         if (record.name === "sandbox") this.#wasNotSetUp = false;
         if (record.name === "fork" && record.payload.is_foreign === true) this.#hasForeignDirectory = true;
@@ -173,6 +188,7 @@ class SessionReading {
       threadId: this.#meta.id,
       meta: this.#meta,
       items: this.#items,
+      model: this.#model,
       lastTurn: this.#lastTurn,
       sentContext: this.#sentContext,
       usage: this.#usage,
@@ -182,6 +198,22 @@ class SessionReading {
       hasForeignDirectory: this.#hasForeignDirectory,
       damage: this.#damage,
     };
+  }
+
+  #addModelOf({ model: name, effort = null }: TurnSettings): void {
+    const provider = this.#model?.provider ?? this.#meta?.model_provider;
+    if (!name || !provider) return;
+    this.#model = { provider, name, effort, isChosen: this.#model?.isChosen ?? false };
+  }
+
+  /** Reasoning is encrypted by its provider, and another one refuses it. */
+  #addModel(payload: unknown): void {
+    const { data } = modelPayload.safeParse(payload);
+    if (data === undefined) return;
+    const { provider, model: name, effort = null } = data;
+    const isOther = provider !== (this.#model?.provider ?? this.#meta?.model_provider);
+    if (isOther) this.#items = this.#items.filter(({ type }) => type !== "reasoning");
+    this.#model = { provider, name, effort, isChosen: true };
   }
 
   #addEvent(event: SessionEvent): void {
@@ -379,6 +411,7 @@ const pointPayload = z.object({
     .array(z.object({ path: z.string(), change: z.enum(["added", "modified", "deleted"]) }))
     .max(1000),
 });
+const modelPayload = z.object({ provider: name, model: name, effort: name.nullish().catch(null) });
 const sandboxPayload = z.object({ snapshot: name.nullish().catch(null), escalated: z.unknown().optional() });
 const receiptPayload = z.object({ changes: z.object({ snapshot: name }) });
 

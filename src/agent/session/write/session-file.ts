@@ -59,6 +59,8 @@ export interface SessionRecord {
         /** An attempt of a program in it to reach something. */
         | "egress_attempt"
         | "turn"
+        /** Another model from here on. */
+        | "model"
         | "tree"
         | "receipt"
         /** Records before this one could not be written. */

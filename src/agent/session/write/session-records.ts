@@ -8,7 +8,7 @@ import type {
   CallOutcome,
 } from "../../../tools/index.js";
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
-import type { TokenUsage } from "../../model/model-client.js";
+import type { ModelClient, TokenUsage } from "../../model/model-client.js";
 import type { SessionReceipt } from "../receipts.js";
 import type { SessionRestorePoint, UndoneChanges } from "../restore-point.js";
 import { localDate, type SessionSetting } from "../setting.js";
@@ -21,6 +21,8 @@ export function sessionMeta(session: {
   version: string;
   provider: string;
   instructions: string;
+  /** Null if it is not known. */
+  branch: string | null;
   agent?: AgentOrigin | null | undefined;
 }): SessionRecord {
   return {
@@ -33,6 +35,7 @@ export function sessionMeta(session: {
       cli_version: session.version,
       ...sourceOf(session.agent ?? null),
       model_provider: session.provider,
+      ...(session.branch === null ? {} : { git: { branch: session.branch } }),
       base_instructions: { text: session.instructions },
     },
   };
@@ -64,11 +67,11 @@ function sourceOf(agent: AgentOrigin | null): Readonly<Record<string, unknown>> 
 export function turnContext(turn: {
   turnId: string;
   setting: SessionSetting;
-  model: string;
+  model: Pick<ModelClient, "model" | "reasoningEffort">;
   truncation: TruncationPolicy;
   now: Date;
 }): SessionRecord {
-  const { setting } = turn;
+  const { setting, model } = turn;
   return {
     type: "turn_context",
     payload: {
@@ -79,11 +82,17 @@ export function turnContext(turn: {
       shell: setting.shell,
       approval_policy: setting.approvalPolicy ?? "never",
       sandbox_policy: sandboxPolicy(setting),
-      model: turn.model,
+      model: model.model,
+      effort: model.reasoningEffort,
       summary: "auto",
       truncation_policy: turn.truncation,
     },
   };
+}
+
+/** The model from here on, chosen in the middle of a session. */
+export function modelRecord({ provider, model, reasoningEffort }: ModelClient): SessionRecord {
+  return { type: "brig.model", payload: { provider, model, effort: reasoningEffort } };
 }
 
 export function responseItem(item: ResponseItem): SessionRecord {

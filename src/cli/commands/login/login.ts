@@ -109,7 +109,7 @@ async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, conte
     timeoutMs: flags.timeout,
     signal: context.signal,
     async show(url) {
-      await say(context.stderr, `To log in, open this address in a browser:\n\n${url.href}\n\n`);
+      await say(context.essentialStderr, `To log in, open this address in a browser:\n\n${url.href}\n\n`);
       if (flags.browser) openBrowser(url, context);
     },
   });
@@ -123,7 +123,7 @@ async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context:
     signal: context.signal,
     async show({ url, code }) {
       const steps = `To log in, open this address in a browser on any machine:\n\n${neutraliseLine(url)}\n\nand enter this code:\n\n${neutraliseLine(code)}\n\n`;
-      await say(context.stderr, `${steps}Never enter a code that somebody else sent you.\n`);
+      await say(context.essentialStderr, `${steps}Never enter a code that somebody else sent you.\n`);
     },
   });
 }

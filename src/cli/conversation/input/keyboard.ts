@@ -38,6 +38,8 @@ export class Keyboard {
     stdin.once("end", keyboard.#end);
     // When the terminal is gone, reading fails; SIGHUP then aborts the context's signal.
     stdin.on("error", keyboard.#end);
+    // An earlier keyboard has paused it.
+    stdin.resume();
     // Input that is there already is read in the next rounds of the event loop.
     await nextRound();
     await nextRound();

@@ -14,6 +14,12 @@ type SlashCommandName =
   | "apply"
   | "undo"
   | "compact"
+  | "model"
+  | "new"
+  | "clear"
+  | "resume"
+  | "review"
+  | "mcp"
   | "mode"
   | "network"
   | "tools"
@@ -39,6 +45,25 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "with --workspace overlay, take back what the last call changed; again, the one before it",
     waitsForTurn: true,
   },
+  {
+    name: "model",
+    argument: "[NAME [EFFORT]]",
+    summary: "choose the model, and how much it reasons, for the rest of the session",
+    waitsForTurn: true,
+  },
+  {
+    name: "review",
+    argument: "[BRANCH|COMMIT|WORDS]",
+    summary: "have the model review a change, and give it the findings",
+    waitsForTurn: true,
+  },
+  {
+    name: "new",
+    summary: "end this session, and begin an empty one in the same settings and a fresh sandbox",
+    waitsForTurn: true,
+  },
+  { name: "clear", summary: "the same as /new, on an empty screen", waitsForTurn: true },
+  { name: "resume", summary: "end this session, and go on with an earlier one", waitsForTurn: true },
   { name: "compact", summary: "summarise the conversation so far, to make room", waitsForTurn: true },
   {
     name: "mode",
@@ -52,6 +77,7 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "show the allow-list and what was tried last, or change the list",
     waitsForTurn: true,
   },
+  { name: "mcp", summary: "list the MCP servers, what became of them, and their tools", waitsForTurn: false },
   { name: "tools", summary: "list the tools, and why each is on or off", waitsForTurn: false },
   { name: "help", summary: "list the commands and keys", waitsForTurn: false },
   { name: "quit", summary: "end the session", waitsForTurn: false },

@@ -8,24 +8,24 @@ import { toolCatalogue } from "../../setup/tool-catalogue.js";
 import { gateLayers } from "../../setup/tool-settings.js";
 import type { Block } from "./block.js";
 
-export function headingBlock({ setting, options }: PreparedSession): Block {
+export function headingBlock({ setting, model }: Conversation): Block {
   return {
     kind: "heading",
     lines: [
       `brig ${readVersion()}`,
-      neutraliseLine(`${options.model.model} · ${setting.sandboxMode} · ${setting.cwd}`),
+      neutraliseLine(`${model.model} · ${setting.sandboxMode} · ${setting.cwd}`),
       "/help lists the commands and keys",
     ],
   };
 }
 
 /** The parts of the line below the draft, the most important first. */
-export function footerParts(conversation: Conversation, { options }: PreparedSession): string[] {
-  const { setting } = conversation;
+export function footerParts(conversation: Conversation): string[] {
+  const { setting, model } = conversation;
   return [
     ...(setting.network.kind === "none" ? [] : [`network ${networkWord(setting.network)}`]),
     setting.sandboxMode,
-    neutraliseLine(options.model.model),
+    neutraliseLine([model.model, ...(model.reasoningEffort ? [model.reasoningEffort] : [])].join(" ")),
     ...contextLeft(conversation),
   ];
 }
@@ -41,7 +41,7 @@ export function closingText(conversation: Conversation, { options }: PreparedSes
   const { sessionFile, threadId } = conversation;
   const trouble = options.session?.trouble ?? null;
   return [
-    ...[usageText(conversation).join(" · ")].filter((line) => line !== ""),
+    ...usageLines(conversation),
     ...(trouble === null ? [] : [`brig: ${neutralise(trouble)}`]),
     ...(sessionFile === null ? [] : [`to continue: brig resume ${threadId}`]),
   ]
@@ -49,8 +49,19 @@ export function closingText(conversation: Conversation, { options }: PreparedSes
     .join("");
 }
 
-export function toolRows(setup: PreparedSession, context: CliContext): (readonly [string, string])[] {
-  const layers = gateLayers(setup, { model: setup.options.model.model, context });
+/** The tokens that were used; no line for none. */
+export function usageLines(conversation: Conversation): string[] {
+  return [usageText(conversation).join(" · ")].filter((line) => line !== "");
+}
+
+export function toolRows(
+  { setup, conversation }: { setup: PreparedSession; conversation: Conversation },
+  context: CliContext,
+): (readonly [string, string])[] {
+  const { model, provider } = conversation.model;
+  const isOther = provider !== setup.options.model.provider;
+  const config = isOther ? { ...setup.config, model_provider: provider } : setup.config;
+  const layers = gateLayers({ ...setup, config }, { model, context });
   return toolCatalogue()
     .getToolNames()
     .map((name) => {

@@ -1,6 +1,7 @@
 import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import { type AgentLine, inTreeOrder } from "../../display/agent-lines.js";
+import { chooserRows } from "../chooser.js";
 import type { Question } from "../question.js";
 import { messageBlocks } from "./block.js";
 import { blockLines, foldedRows, isApart, type MarkdownLines, scriptRows } from "./block-lines.js";
@@ -36,12 +37,17 @@ function regionOf(
 ): LiveRegion {
   const maxRows = Math.max(1, state.size.rows - SPARED_ROWS);
   if (state.stage === "left" || state.isSuspended) return { lines: [], cursor: null };
+  if (state.stage === "choosing" && state.question !== null)
+    return { lines: questionRows(state.question, { columns, maxRows }), cursor: null };
   if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
   const draft = draftRows(state, { columns, maxRows: Math.max(1, Math.floor(maxRows / 2)) });
   const footer = footerRow(state, columns);
   const room = maxRows - draft.lines.length - 2;
   const above = lastRows(
-    [...workRows(state, { columns, maxRows: room, markdownLines }), ...pendingRows(state, columns)],
+    [
+      ...workRows(state, { columns, maxRows: room, markdownLines }),
+      ...pendingRows(state, { columns, maxRows: room }),
+    ],
     room,
   );
   const lines = [...above, blank, ...draft.lines, footer];
@@ -191,16 +197,25 @@ function seconds(ms: number): string {
   return whole < 60 ? `${whole} s` : formatDuration(whole * 1000);
 }
 
-function pendingRows({ queued, question }: ScreenState, columns: number): StyledLine[] {
+function pendingRows({ queued, question }: ScreenState, room: Room): StyledLine[] {
+  const { columns } = room;
   return [
     ...queued.map(
       (text): StyledLine => [span(fitWidth(`  next: ${text.split("\n", 1)[0] ?? ""}`, columns), "quiet")],
     ),
-    ...(question === null ? [] : questionRows(question, columns)),
+    ...(question === null ? [] : questionRows(question, room)),
   ];
 }
 
-function questionRows({ lines, choices, takesText, dismissal }: Question, columns: number): StyledLine[] {
+function questionRows(
+  { lines, choices, takesText, dismissal, list }: Question,
+  { columns, maxRows }: Room,
+): StyledLine[] {
+  if (list !== undefined) {
+    const title = lines.map(({ text, tone }): StyledLine => [span(text, tone)]);
+    const rows = chooserRows(list, { columns, maxRows: maxRows - title.length - 1, dismissal });
+    return [blank, ...title, ...rows];
+  }
   const keys = choices.map(({ key, label }) => [`  ${key}    `, label] as const);
   return [
     blank,

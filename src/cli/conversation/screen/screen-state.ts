@@ -20,7 +20,8 @@ export interface ScreenState {
   now: number;
   /** Whether the output of running commands takes all the room there is. */
   isUnfolded: boolean;
-  stage: "starting" | "open" | "leaving" | "left";
+  /** `choosing`: there is no session yet, only a question. */
+  stage: "choosing" | "starting" | "open" | "leaving" | "left";
   /** Whether the program is suspended and the shell has the terminal. */
   isSuspended: boolean;
 }

@@ -1,9 +1,9 @@
 import type { SessionConfigOption, SessionMode, SessionModeState } from "@agentclientprotocol/sdk";
+import type { ModelChoice } from "../../../agent/index.js";
+import { REASONING_EFFORTS } from "../../../agent/index.js";
 import type { SandboxMode } from "../../../sandbox/index.js";
 import { isSandboxMode } from "../../../sandbox/index.js";
-import type { ModelChoice } from "../session-opener.js";
 
-const efforts = ["minimal", "low", "medium", "high", "xhigh"] as const;
 /** This choice sends no effort in the request, so that the endpoint uses its own default. */
 const DEFAULT_EFFORT = "default";
 
@@ -11,7 +11,7 @@ export function configOptions(
   { model, reasoningEffort = DEFAULT_EFFORT }: ModelChoice,
   models: readonly string[],
 ): SessionConfigOption[] {
-  const names = [DEFAULT_EFFORT, ...efforts, reasoningEffort];
+  const names = [DEFAULT_EFFORT, ...REASONING_EFFORTS, reasoningEffort];
   return [
     {
       id: "model",

@@ -8,9 +8,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import type {
   Conversation,
-  ModelClient,
-  ModelEvent,
-  ModelRequest,
+  ModelChoice,
   SandboxSource,
   SessionSetting,
   TurnResult,
@@ -20,7 +18,7 @@ import { BrigError } from "../../../errors.js";
 import type { ImageResizer } from "../../../tools/index.js";
 import type { ClientLink } from "../client-link.js";
 import { invalidParams } from "../rpc-error.js";
-import type { ModelChoice, PreparedSession, SessionCommand } from "../session-opener.js";
+import type { PreparedSession, SessionCommand } from "../session-opener.js";
 import { EventUpdates } from "../updates/event-updates.js";
 import { historyUpdates } from "../updates/history-updates.js";
 import { titleText } from "../updates/shown-text.js";
@@ -48,7 +46,6 @@ interface SessionParts {
 export class EditorSession {
   readonly id: string;
   readonly #parts: SessionParts;
-  readonly #model: SwitchableModel;
   readonly #conversation: Conversation;
   readonly #updates: UpdateQueue;
   readonly #events: EventUpdates;
@@ -73,14 +70,12 @@ export class EditorSession {
       cwd: setting.cwd,
       send: (update) => this.send(update),
     });
-    this.#model = new SwitchableModel(options.model);
     this.#choice = { model: options.model.model, reasoningEffort: config.model_reasoning_effort };
     this.#source = options.sandbox;
     this.#sandbox = this.#lazily(options.sandbox);
     this.#hasTitle = (options.initialItems ?? []).length > 0;
     this.#conversation = openConversation({
       ...options,
-      model: this.#model,
       sandbox: this.#sandbox.source,
       onEvent: (event) => this.#events.take(event),
     });
@@ -108,8 +103,8 @@ export class EditorSession {
   }
 
   get configOptions(): SessionConfigOption[] {
-    const { withModel } = this.#parts.prepared;
-    return withModel === null ? [] : configOptions(this.#choice, this.#models);
+    const { otherModels } = this.#parts.prepared;
+    return otherModels === null ? [] : configOptions(this.#choice, this.#models);
   }
 
   /** The models to choose from, besides the current one. */
@@ -205,14 +200,13 @@ export class EditorSession {
   /** Errors: -32602 for an unknown option or value, -32600 during a prompt. */
   async setConfigOption(id: string, value: string | boolean): Promise<SessionConfigOption[]> {
     return await this.#work.change(async () => {
-      const { withModel } = this.#parts.prepared;
+      const { otherModels } = this.#parts.prepared;
       const choice =
-        withModel === null ? null : withChoice(this.#choice, { id, value, models: this.#models });
-      if (withModel === null || choice === null)
+        otherModels === null ? null : withChoice(this.#choice, { id, value, models: this.#models });
+      if (otherModels === null || choice === null)
         throw invalidParams(`there is no option ${JSON.stringify(id.slice(0, 100))} with such a value`);
-      const client: ModelClient = await withModel(choice);
+      this.#conversation.changeModel(await otherModels.open(choice));
       this.#choice = choice;
-      this.#model.use(client);
       return this.configOptions;
     });
   }
@@ -305,38 +299,5 @@ function stopReasonOf({ status, error }: TurnResult): StopReason {
       throw error ?? new TypeError("a turn that failed has an error");
     default:
       return status satisfies never;
-  }
-}
-
-/** The model of a session. Between two turns it can be exchanged for another one of the same provider. */
-class SwitchableModel implements ModelClient {
-  #client: ModelClient;
-
-  constructor(client: ModelClient) {
-    this.#client = client;
-  }
-
-  use(client: ModelClient): void {
-    this.#client = client;
-  }
-
-  get provider(): string {
-    return this.#client.provider;
-  }
-
-  get model(): string {
-    return this.#client.model;
-  }
-
-  get maxStreamRetries(): number {
-    return this.#client.maxStreamRetries;
-  }
-
-  get takesOnlyFunctions(): boolean | undefined {
-    return this.#client.takesOnlyFunctions;
-  }
-
-  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent> {
-    return this.#client.stream(request, signal);
   }
 }

@@ -78,9 +78,10 @@ describe("the flags of codex exec", () => {
     );
   });
 
-  it("turn colours off where --color says so, and leave them as they are otherwise", () => {
+  it("turn colours off or on where --color says so, and leave them as they are otherwise", () => {
     expect(readCodexFlags({ color: "never" }, environment).environment.forbidsColor).toBe(true);
-    expect(readCodexFlags({ color: "always" }, environment).environment).toBe(environment);
+    expect(readCodexFlags({ color: "always" }, environment).environment.forcesColor).toBe(true);
+    expect(readCodexFlags({ color: "auto" }, environment).environment).toBe(environment);
   });
 
   it.each([

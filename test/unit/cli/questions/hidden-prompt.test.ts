@@ -22,7 +22,11 @@ function hastyPerson(typed: string) {
     if (isEchoOn) shown += typed;
     stdin.write(typed);
   });
-  return { context: { ...testContext(), stdin, stderr }, shown: () => shown, isEchoOn: () => isEchoOn };
+  return {
+    context: { ...testContext(), stdin, stderr, essentialStderr: stderr },
+    shown: () => shown,
+    isEchoOn: () => isEchoOn,
+  };
 }
 
 describe("a secret", () => {

@@ -22,6 +22,7 @@ function context(input: InputStream, signal = new AbortController().signal): Cli
     stdin: input,
     stdout: new PassThrough(),
     stderr,
+    essentialStderr: stderr,
     cwd: folder,
     environment: readEnvironment({}),
     signal,
@@ -31,6 +32,7 @@ function context(input: InputStream, signal = new AbortController().signal): Cli
     onExit: () => ({ [Symbol.dispose]: () => undefined }),
     beforeEnd: () => undefined,
     interrupt: () => undefined,
+    chooseOutput: () => undefined,
     setExitStatus: () => undefined,
     said: () => String(stderr.read() ?? ""),
   };

@@ -52,7 +52,7 @@ function openList() {
           config: {},
           commands: [],
           inMode: () => Promise.reject(new Error("no modes")),
-          withModel: null,
+          otherModels: null,
         };
       },
     },

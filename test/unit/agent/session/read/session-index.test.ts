@@ -14,6 +14,7 @@ import {
   findLastSession,
   findSession,
   findSessionFiles,
+  sessionPages,
   summarise,
   summariseAll,
 } from "../../../../../src/agent/session/read/session-index.js";
@@ -190,6 +191,48 @@ it("reads of a thousand long sessions less than a tenth", async () => {
   for (let n = 0; n < 1000; n++) await summarise(file, processes);
   // The middle of the file is neither read nor parsed.
   expect(readBytes() - before).toBeLessThan(1000 * file.sizeBytes * 0.1);
+});
+
+describe("pages of sessions", () => {
+  it("have those of a directory that somebody began, the last changed first, without agents", async () => {
+    write({ id: "old", at: 1, records: [said("first of all")] });
+    write({ id: "new", at: 9, records: [said("in the end")] });
+    write({ id: "other", cwd: "/elsewhere", at: 5, records: [said("there")] });
+    write({ id: "silent", at: 7 });
+    const agent = write({ id: "agent", at: 8, records: [said("as an agent")] });
+    const text = readFileSync(agent, "utf8");
+    writeFileSync(agent, text.replace('"cwd":', '"parent_thread_id":"new","git":{"branch":3},"cwd":'));
+    const late = {
+      id: "late",
+      at: 3,
+      records: [{ ...event("x"), ballast: "y".repeat(60_000) }, said("late")],
+    };
+    write(late);
+    const ids = async (cwd: string | null) => {
+      const found = [];
+      for await (const page of sessionPages(home, { cwd })) found.push(...page);
+      return found.map(({ id, prompt }) => [id, prompt]);
+    };
+    const own = [
+      ["new", "in the end"],
+      ["late", "late"],
+      ["old", "first of all"],
+    ];
+    expect(await ids("/w")).toEqual(own);
+    expect(await ids(null)).toEqual([own[0], ["other", "there"], ...own.slice(1)]);
+  });
+
+  it("are read only when they are asked for: the first one of ten thousand costs next to nothing", async () => {
+    const line = JSON.stringify({ ...said("x"), ballast: "y".repeat(8000) });
+    for (let n = 0; n < 10_000; n++) write({ id: `s-${n}`, at: n, records: [JSON.parse(line)] });
+    const before = readBytes();
+    const pages = sessionPages(home, { cwd: null });
+    const { value } = await pages.next();
+    await pages.return(undefined);
+    expect(value?.[0]).toMatchObject({ id: "s-9999", prompt: "x" });
+    expect(value?.length).toBeLessThanOrEqual(64);
+    expect(readBytes() - before).toBeLessThan(10_000 * line.length * 0.02);
+  });
 });
 
 /** By this process so far. */

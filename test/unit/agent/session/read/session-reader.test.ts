@@ -91,6 +91,31 @@ describe("loading a session", () => {
     });
   });
 
+  it("says which model it used last, and drops the reasoning that another provider has encrypted", async () => {
+    const turn = (model: string, effort?: string) => ({ type: "turn_context", payload: { model, effort } });
+    const model = (payload: unknown) => ({ type: "brig.model", payload });
+    const reasoning = item({ type: "reasoning", summary: [], encrypted_content: "x" });
+    const begun = { ...meta, payload: { ...meta.payload, model_provider: "one" } };
+    write(begun, turn("a", "low"), user("one"), reasoning, said("1"));
+    const before = { provider: "one", name: "a", effort: "low", isChosen: false };
+    expect((await loaded()).model).toEqual(before);
+    expect(await texts()).toEqual(["one", "reasoning", "1"]);
+    const records = [begun, turn("a", "low"), user("one"), reasoning, said("1")];
+    write(...records, model({ provider: "one", model: "b" }));
+    expect((await loaded()).model).toEqual({ provider: "one", name: "b", effort: null, isChosen: true });
+    expect(await texts()).toEqual(["one", "reasoning", "1"]);
+    write(...records, model({ provider: "two", model: "c", effort: "high" }), turn("c", "high"), user("two"));
+    expect((await loaded()).model).toEqual({ provider: "two", name: "c", effort: "high", isChosen: true });
+    expect(await texts()).toEqual(["one", "1", "two"]);
+    write(
+      ...records,
+      model({ provider: 1 }),
+      model("x"),
+      model({ provider: "y".repeat(10_000), model: "z" }),
+    );
+    expect((await loaded()).model).toEqual(before);
+  });
+
   it("takes the id of the first session_meta: a fork holds its original's too", async () => {
     write(meta, { type: "session_meta", payload: { id: "t-0" } }, user("x"));
     expect((await loaded()).threadId).toBe("t-1");
