@@ -32,6 +32,7 @@ import { createThreadId } from "./thread-id.js";
 import { compactionResult, concludeTurn, endingOf } from "./turn/conclude-turn.js";
 import { openTurn, type Turn, type TurnEnding } from "./turn/turn.js";
 import { takeTurn } from "./turn/turn-loop.js";
+import { takeUserCommand } from "./turn/user-command.js";
 
 /** A session in progress: its sandbox, its transcript, and the turns that it takes one after the other. */
 export class AgentConversation implements Conversation {
@@ -138,6 +139,30 @@ export class AgentConversation implements Conversation {
     const result = await compactionResult(compacting, signal);
     if (result.kind === "compacted") this.#parts.contextMessages.forget();
     return result;
+  }
+
+  async runUserCommand(
+    script: string,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ): Promise<number | null> {
+    this.#refuseDuringTurn("a command of the user runs between turns");
+    using turn = this.#openTurn(signal);
+    await this.#replaceLostSandbox();
+    this.#beginSession();
+    try {
+      return await takeUserCommand(script, {
+        ...turn,
+        ...this.#parts,
+        setting: this.#setting,
+        sandboxReady: this.#sandbox.ready,
+        allowsLoginShell: this.#options.toolOptions?.allowsLoginShell ?? true,
+      });
+    } catch (error) {
+      if (isBrigError(error, "sandbox.gone")) this.#sandbox.isLost = true;
+      throw error;
+    } finally {
+      await this.#parts.recorder.flushEgress();
+    }
   }
 
   async undo({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<UndoneChanges | null> {

@@ -198,6 +198,12 @@ export interface Conversation {
    */
   compact(options?: { signal?: AbortSignal | undefined }): Promise<CompactionResult>;
   /**
+   * Runs a script as the person, in the shell that the model's scripts run in, and with no question. Its events are
+   * those of a call named `user_shell_command`. The model reads the script and its output with the next turn.
+   * Resolves to the exit code, to null if the signal stopped the command. During a turn this is a TypeError.
+   */
+  runUserCommand(script: string, options?: { signal?: AbortSignal | undefined }): Promise<number | null>;
+  /**
    * Takes back what the last call that changed files did to the copy-on-write workspace; again, what the one
    * before it did. The model is told so. Null if there is nothing to undo. Errors: `workspace.invalid` for a
    * workspace of another kind, those of the sandbox. During a turn this is a TypeError.

@@ -21,10 +21,7 @@ export function openSessionTools(
     ...options,
     ...toolsForModel(model, options),
     cwd: setting.cwd,
-    environment: {
-      CODEX_THREAD_ID: threadId,
-      ...(setting.network.kind === "none" ? { CODEX_SANDBOX_NETWORK_DISABLED: "1" } : {}),
-    },
+    environment: commandEnvironment(setting, threadId),
   });
 }
 
@@ -43,5 +40,13 @@ export function toolsForModel(
     usesNamespaces: profile.usesNamespaces && !takesOnlyFunctions,
     takesOriginalPictures: options.takesOriginalPictures ?? profile.takesOriginalPictures ?? undefined,
     gates: takesOnlyFunctions ? { ...gates, ...functionGates(gates).gates } : gates,
+  };
+}
+
+/** Variables that every command of a session gets in addition to those of the sandbox. */
+export function commandEnvironment({ network }: SessionSetting, threadId: string): Record<string, string> {
+  return {
+    CODEX_THREAD_ID: threadId,
+    ...(network.kind === "none" ? { CODEX_SANDBOX_NETWORK_DISABLED: "1" } : {}),
   };
 }

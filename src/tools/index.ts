@@ -28,8 +28,10 @@ export type { CommandPrefix, CommandSafety } from "./command/command-safety.js";
 export type { ExecToolResult } from "./command/exec-tool.js";
 export { ReadCommand } from "./command/read-command.js";
 export { commandForPeople, shellScript } from "./command/shell.js";
+export { runUserCommand } from "./command/user-command.js";
 export { faultsOf } from "./define-tool.js";
 export type { FileMatch, FileSearchResult } from "./files/file-search.js";
+export { listFiles } from "./files/file-search.js";
 export type { JsonSchema } from "./json-schema.js";
 export type {
   Elicit,

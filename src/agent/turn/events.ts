@@ -23,6 +23,7 @@ import type { WebSearch } from "./web-search-event.js";
  *    `restore-point-created` follows a call that has changed something, before the next response's first item.
  * 3. Exactly one of `turn-completed`, `turn-failed` and `turn-interrupted`.
  *
+ * A command of the person comes between turns, as a call named `user_shell_command`.
  * `setup-started`, `setup-output` and `setup-ended` come before the first `sandbox-ready` of a session with a set-up.
  * `sandbox-ready` comes when a sandbox has started, `mcp-servers-starting` before a turn's first response.
  * `compaction-started` and `compacted` come before a turn's first response, between two responses, or between

@@ -3,20 +3,25 @@ import { Writable } from "node:stream";
 import type { EarlierSession, PreparedSession } from "../../agent/index.js";
 import type { CliContext } from "../../command/index.js";
 import { sessionHost, write } from "../../command/index.js";
+import { isBrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
-import { imageFiles, readImages } from "../setup/run-input.js";
+import { imageFiles, readImageFiles, readImages } from "../setup/run-input.js";
 import type { SessionFlags } from "../setup/session-flags.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
+import { Completer } from "./completer.js";
 import { type ConversationActions, Driver } from "./driver.js";
+import { draftOf } from "./input/draft.js";
 import type { Keyboard } from "./input/keyboard.js";
 import { PromptHistory } from "./input/prompt-history.js";
+import { pastedPictures } from "./pasted-pictures.js";
 import { runSlashCommand } from "./run-slash-command.js";
 import { closingText, toolRows } from "./screen/banner.js";
 import type { Block } from "./screen/block.js";
 import { readPicture } from "./screen/picture.js";
 import { hasBusyAgents } from "./screen/screen-state.js";
 import { TerminalScreen } from "./screen/terminal-screen.js";
+import { failureNotice } from "./screen/view-event.js";
 import { createScreen, type ScreenParts } from "./screen-parts.js";
 import { SessionSwitch } from "./session-switch.js";
 
@@ -96,29 +101,60 @@ async function converse(session: Session): Promise<void> {
 
 /** Returns when the session ends or the terminal is gone. Rejects when the screen cannot be drawn. */
 async function drive(session: Session, screen: TerminalScreen): Promise<void> {
-  const { store, questions, history, context, keyboard, prompt } = session;
-  const actions = createActions(session);
-  const driver = new Driver({ store, questions, history, actions, screen, now: () => Date.now() });
+  const { store, questions, history, context, keyboard, prompt, sessions } = session;
+  using completer = new Completer(sessions);
+  const actions = createActions(session, completer);
+  const driver = new Driver({
+    ...{ store, questions, history, actions, screen },
+    complete: (word, show) => completer.complete(word, show),
+    findPictures: (text) => pastedPictures(text, context.cwd),
+    now: () => Date.now(),
+  });
   if (context.signal.aborted) driver.leave();
   context.signal.addEventListener("abort", () => driver.leave(), { once: true });
-  if (prompt !== undefined) driver.submit(prompt);
+  if (prompt !== undefined) driver.submit(draftOf(prompt));
   keyboard.listen(driver);
   await Promise.race([driver.left, screen.broken]);
   await Promise.race([driver.settled(), pause(SETTLE_MS)]);
 }
 
-function createActions(session: Session): ConversationActions {
+function createActions(session: Session, completer: Completer): ConversationActions {
   const { store, sessions, show, questions, context } = session;
   let { images } = session;
   const showNewTrouble = createTroubleNotice(session);
+  /** Null if a file is no picture any more; then nothing is sent. */
+  const readPictures = (paths: readonly string[]) =>
+    readImageFiles(paths, context).catch((error: unknown) => {
+      if (!isBrigError(error)) throw error;
+      show({ ...failureNotice(error), hint: "nothing was sent; the up key brings the message back" });
+      return null;
+    });
+  const showEnd = () => {
+    completer.refresh();
+    sessions.showFooter();
+  };
   return {
-    async runTurn(prompt, signal) {
+    async runTurn({ text, pictures }, signal) {
+      const pasted = await readPictures(pictures);
+      if (pasted === null) return;
       const first = images;
       images = [];
-      for (const block of pictureBlocks(first, session.flags.image ?? [])) show(block);
-      await sessions.conversation.runTurn({ prompt, images: first, signal });
+      const names = [...(first.length > 0 ? imageFiles(session.flags.image ?? []) : []), ...pictures];
+      const all = [...first, ...pasted];
+      for (const block of pictureBlocks(all, names)) show(block);
+      await sessions.conversation.runTurn({ prompt: text, images: all, signal });
       showNewTrouble();
-      sessions.showFooter();
+      showEnd();
+    },
+    async runShell(script, signal) {
+      try {
+        await sessions.conversation.runUserCommand(script, { signal });
+      } catch (error) {
+        if (!signal.aborted && !isBrigError(error)) throw error;
+        if (isBrigError(error)) show(failureNotice(error));
+      }
+      showNewTrouble();
+      showEnd();
     },
     interruptAgents: () => sessions.conversation.interruptAgents(),
     async runCommand(command, call) {
@@ -134,16 +170,15 @@ function createActions(session: Session): ConversationActions {
         onNewSandbox: () => sessions.showStart(),
         describeTools: () => toolRows(sessions, context),
       });
-      sessions.showFooter();
+      showEnd();
     },
   };
 }
 
-/** The pictures that go with the first message, from the files that the flags name. */
-function pictureBlocks(images: readonly string[], lists: readonly string[]): Block[] {
-  const names = imageFiles(lists).map((file) => neutraliseLine(basename(file)));
+/** The pictures that go with a message, from these files. */
+function pictureBlocks(images: readonly string[], files: readonly string[]): Block[] {
   return images.flatMap((image, index) => {
-    const picture = readPicture(image, names[index] ?? "");
+    const picture = readPicture(image, neutraliseLine(basename(files[index] ?? "")));
     return picture === null ? [] : [{ kind: "picture", picture }];
   });
 }

@@ -11,7 +11,7 @@ import {
   SANDBOX_MODES,
 } from "../../sandbox/index.js";
 import { applyToHost, showDiff, undoLastCall } from "./changes-commands.js";
-import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
+import { keyHelp, modePermissions, type SlashCommand, slashCommands } from "./input/slash-commands.js";
 import type { Question } from "./question.js";
 import { contextLeft } from "./screen/banner.js";
 import { notice } from "./screen/block.js";
@@ -164,18 +164,11 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
   parts.onNewSandbox();
 }
 
-const permissions: Record<SandboxMode, string> = {
-  "read-only": "read the workspace, and write only temporary files",
-  "workspace-write": "change files in the workspace",
-  "danger-full-access":
-    "change everything in the workspace, .git too, run as root in the container, and use the network",
-};
-
 function weakerQuestion(wanted: SandboxMode, current: string): Question {
   return {
     lines: [
       { text: `Change from ${current} to ${wanted}?`, tone: "warning" },
-      { text: `The model's tool calls can then ${permissions[wanted]}.`, tone: "plain" },
+      { text: `The model's tool calls can then ${modePermissions[wanted]}.`, tone: "plain" },
     ],
     choices: [
       { key: "y", label: "yes" },

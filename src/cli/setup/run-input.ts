@@ -35,15 +35,22 @@ export async function readPrompt(argument: string | undefined, context: CliConte
   return prompt;
 }
 
+type ImageContext = Pick<CliContext, "cwd" | "signal"> & WaitNotes;
+
 /** Data URLs, reduced in size as `view_image` does it. An entry may name several files, separated by commas. */
-export async function readImages(
+export async function readImages(files: readonly string[], context: ImageContext): Promise<string[]> {
+  return await readImageFiles(imageFiles(files), context);
+}
+
+/** The same for paths, which may have commas in them. */
+export async function readImageFiles(
   files: readonly string[],
-  { cwd, signal, stderr }: Pick<CliContext, "cwd" | "signal"> & WaitNotes,
+  { cwd, signal, stderr }: ImageContext,
 ): Promise<string[]> {
   const resizer = new ImageResizer();
   const given: GivenImage[] = [];
   // Sequentially, so that after a failure nobody waits for another pipe.
-  for (const file of imageFiles(files)) {
+  for (const file of files) {
     const path = resolve(cwd, file);
     given.push({ path, bytes: await readGivenFile(path, signal, { stderr }) });
   }

@@ -64,8 +64,17 @@ async function fileSearch(
     throw new BrigError(`unable to access \`${directory}\`: ${describeOsError(osErrors.ENOTDIR)}`, {
       code: "file.not-directory",
     });
-  const paths = await listFiles(needs, { directory, exclude, signal });
-  return await rank(paths, pattern, limit);
+  const paths: string[] = [];
+  await listFiles(needs, {
+    directory,
+    exclude,
+    signal,
+    onPath(path) {
+      if (paths.push(path) > MAX_FILES) throw tooMany(directory);
+    },
+  });
+  // Matches with equal scores keep this order.
+  return await rank(paths.sort(), pattern, limit);
 }
 
 async function rank(paths: string[], pattern: string, limit: number): Promise<FileSearchResult> {
@@ -89,15 +98,22 @@ async function rank(paths: string[], pattern: string, limit: number): Promise<Fi
   }
 }
 
-async function listFiles(
+interface FileListing {
+  directory: string;
+  /** Globs of paths to leave out. Default: none. */
+  exclude?: readonly string[];
+  signal: AbortSignal | undefined;
+  /** Is given paths relative to the directory. */
+  onPath(path: string): void;
+}
+
+/** Lists the files below a directory, hidden ones too, but not `.git` and what git ignores. Error: `tool.failed`. */
+export async function listFiles(
   needs: RipgrepNeeds,
-  { directory, exclude, signal }: { directory: string; exclude: string[]; signal: AbortSignal | undefined },
-): Promise<string[]> {
-  const paths: string[] = [];
+  { directory, exclude = [], signal, onPath }: FileListing,
+): Promise<void> {
   // File names may contain newlines, but no NUL.
-  const names = new ByteLines("\0", (path) => {
-    if (paths.push(path) > MAX_FILES) throw tooMany(directory);
-  });
+  const names = new ByteLines("\0", onPath);
   await runRipgrep(needs, {
     args: [
       ...["--files", "--null", "--hidden", "--no-messages", "--glob", "!.git"],
@@ -108,8 +124,6 @@ async function listFiles(
     onOutput: (chunk) => names.push(chunk),
   });
   names.end();
-  // Matches with equal scores keep this order.
-  return paths.sort();
 }
 
 function tooMany(directory: string): BrigError {

@@ -120,7 +120,7 @@ const cases: Case[] = [
     atMost: CONSTANT,
     prepare(size) {
       const text = "line 12345\n".repeat(size);
-      const draft = { text, cursor: text.length >> 1 };
+      const draft = { text, cursor: text.length >> 1, elements: [] };
       return () => {
         for (let count = 0; count < 200; count++) layoutDraft(draft, { columns: 40, maxRows: 6 });
       };

@@ -1,14 +1,5 @@
 import { graphemeSegmenter } from "../../../lib/terminal/break-columns.js";
-
-export interface Draft {
-  readonly text: string;
-  /** An index into `text`, in UTF-16 units. */
-  readonly cursor: number;
-  /** The word or line that was deleted last, for `yank`. */
-  readonly deleted: string;
-}
-
-export const emptyDraft: Draft = { text: "", cursor: 0, deleted: "" };
+import { type Draft, insertText } from "./draft.js";
 
 export type EditingKey =
   | "newline"
@@ -32,19 +23,6 @@ export type EditingKey =
 const LONGEST_GRAPHEME = 64;
 /** Words are looked for at most this far from the cursor, in UTF-16 units. */
 const LONGEST_WORD = 4096;
-
-export function draftOf(text: string): Draft {
-  return { ...emptyDraft, text, cursor: text.length };
-}
-
-export function insertText(draft: Draft, text: string): Draft {
-  const { cursor } = draft;
-  return {
-    ...draft,
-    text: draft.text.slice(0, cursor) + text + draft.text.slice(cursor),
-    cursor: cursor + text.length,
-  };
-}
 
 /** Returns null when the cursor cannot move: up on the first line, left at the very beginning. */
 export function applyEditingKey(draft: Draft, key: EditingKey): Draft | null {
@@ -117,14 +95,15 @@ function after(text: string, cursor: number): number {
   return cursor;
 }
 
+/** An element is a word of its own. */
 function wordBefore(text: string, cursor: number): number {
   const before = text.slice(Math.max(0, cursor - LONGEST_WORD), cursor);
-  return cursor - (/[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(before)?.[0].length ?? 0);
+  return cursor - (/(?:[\p{L}\p{N}_]+|\p{Cs})?[^\p{L}\p{N}_\p{Cs}]*$/u.exec(before)?.[0].length ?? 0);
 }
 
 function wordAfter(text: string, cursor: number): number {
   const after = text.slice(cursor, cursor + LONGEST_WORD);
-  return cursor + (/^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(after)?.[0].length ?? 0);
+  return cursor + (/^[^\p{L}\p{N}_\p{Cs}]*(?:[\p{L}\p{N}_]+|\p{Cs})?/u.exec(after)?.[0].length ?? 0);
 }
 
 function lineStart(text: string, cursor: number): number {

@@ -1,11 +1,28 @@
 import { suggest } from "../../../lib/suggest.js";
+import type { SandboxMode } from "../../../sandbox/index.js";
+import type { SlashParts } from "../slash-call.js";
 
 export interface SlashCommand {
   name: SlashCommandName;
+  /** In brackets if it can be left out. */
   argument?: string;
+  /** What can be chosen as the argument, if that is a known set. Default: nothing is offered. */
+  completions?: (
+    session: CompletionSession,
+  ) => readonly ArgumentChoice[] | Promise<readonly ArgumentChoice[]>;
   summary: string;
   /** The command waits until the running turn has ended, because a tool may be in the middle of a change. */
   waitsForTurn: boolean;
+}
+
+export type CompletionSession = Pick<SlashParts, "conversation" | "setup">;
+
+/** Its texts need not be safe for a terminal. */
+export interface ArgumentChoice {
+  value: string;
+  summary?: string;
+  /** Whether something has to be typed after it. Default: false. */
+  needsMore?: boolean;
 }
 
 type SlashCommandName =
@@ -25,6 +42,14 @@ type SlashCommandName =
   | "tools"
   | "help"
   | "quit";
+
+/** What tool calls can do in each mode. */
+export const modePermissions: Readonly<Record<SandboxMode, string>> = {
+  "read-only": "read the workspace, and write only temporary files",
+  "workspace-write": "change files in the workspace",
+  "danger-full-access":
+    "change everything in the workspace, .git too, run as root in the container, and use the network",
+};
 
 export const slashCommands: readonly SlashCommand[] = [
   { name: "status", summary: "show this session's settings and token usage", waitsForTurn: false },
@@ -68,12 +93,18 @@ export const slashCommands: readonly SlashCommand[] = [
   {
     name: "mode",
     argument: "MODE",
+    completions: () => Object.entries(modePermissions).map(([value, summary]) => ({ value, summary })),
     summary: "continue in a new container with another mode",
     waitsForTurn: true,
   },
   {
     name: "network",
     argument: "[allow HOST|deny HOST|none]",
+    completions: () => [
+      { value: "allow", summary: "let programs reach a host", needsMore: true },
+      { value: "deny", summary: "take a host from the allow-list", needsMore: true },
+      { value: "none", summary: "take all hosts from the allow-list" },
+    ],
     summary: "show the allow-list and what was tried last, or change the list",
     waitsForTurn: true,
   },
@@ -86,9 +117,15 @@ export const slashCommands: readonly SlashCommand[] = [
 export const keyHelp: readonly (readonly [string, string])[] = [
   ["Enter", "send; while a turn is running, send after it"],
   ["alt-Enter, ctrl-J, \\ Enter", "start a new line"],
-  ["up, down", "recall earlier messages"],
+  ["/", "list the commands; Tab completes, Enter runs the chosen one"],
+  ["@", "find a file of the workspace by a part of its name, and insert its path"],
+  ["! COMMAND", "run a command in the sandbox, as you; the model reads it with your next message"],
+  ["paste", "fold what is long, and send it in full; turn the path of a picture into the picture"],
+  ["up, down", "recall earlier messages, or choose in a list"],
   ["ctrl-R", "search earlier messages"],
   ["ctrl-O", "show output that was left out; while a command is running, more of its output"],
+  ["esc", "close a list or a question, or interrupt the turn"],
+  ["esc esc", "clear the draft; if it is empty, bring back the last message"],
   ["ctrl-C", "interrupt the turn; twice at an empty prompt, end the session"],
   ["ctrl-D", "end the session, at an empty prompt"],
   ["ctrl-Z", "suspend brig; fg continues it"],
@@ -96,11 +133,14 @@ export const keyHelp: readonly (readonly [string, string])[] = [
 
 export type ParsedInput =
   | { kind: "prompt"; text: string }
+  /** A command for the shell of the sandbox; empty if there is nothing behind the exclamation mark. */
+  | { kind: "shell"; script: string }
   | { kind: "command"; command: SlashCommand; argument: string }
   | { kind: "unknown-command"; name: string; meant: string | null };
 
 /** A single word after a slash is a command; a path such as `/etc/hosts` is part of a prompt. */
 export function parseInput(text: string): ParsedInput {
+  if (/^\s*!/.test(text)) return { kind: "shell", script: text.trim().slice(1).trim() };
   const match = /^\/(?<name>[A-Za-z-]*)(?:[ \t]+(?<argument>[^\n]*))?$/.exec(text.trim());
   if (match === null) return { kind: "prompt", text };
   const name = match.groups?.name ?? "";

@@ -2,6 +2,8 @@ import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import { type AgentLine, inTreeOrder } from "../../display/agent-lines.js";
 import { chooserRows } from "../chooser.js";
+import { shownText } from "../input/draft.js";
+import type { Choice, Menu } from "../input/menu.js";
 import type { Question } from "../question.js";
 import { messageBlocks } from "./block.js";
 import { blockLines, foldedRows, isApart, type MarkdownLines, scriptRows } from "./block-lines.js";
@@ -23,6 +25,7 @@ const blank: StyledLine = [span("")];
 const SPARED_ROWS = 2;
 export const FOLD_HINT = " · ctrl-O shows them";
 const DRAFT_MARK = "› ";
+const MENU_ROWS = 9;
 
 /** Always lower than the screen, because a terminal cannot change rows that have scrolled away. */
 export function liveRegion(state: ScreenState, markdownLines?: MarkdownLines): LiveRegion {
@@ -42,7 +45,11 @@ function regionOf(
   if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
   const draft = draftRows(state, { columns, maxRows: Math.max(1, Math.floor(maxRows / 2)) });
   const footer = footerRow(state, columns);
-  const room = maxRows - draft.lines.length - 2;
+  const menu = menuRows(state.composer.menu, {
+    columns,
+    maxRows: Math.min(MENU_ROWS, maxRows - draft.lines.length - 2),
+  });
+  const room = maxRows - draft.lines.length - menu.length - 2;
   const above = lastRows(
     [
       ...workRows(state, { columns, maxRows: room, markdownLines }),
@@ -50,7 +57,7 @@ function regionOf(
     ],
     room,
   );
-  const lines = [...above, blank, ...draft.lines, footer];
+  const lines = [...above, blank, ...draft.lines, ...menu, footer];
   const y = above.length + 1 + draft.cursor.row;
   // On a screen of two or three rows there is room for the draft only.
   if (lines.length > maxRows)
@@ -201,7 +208,9 @@ function pendingRows({ queued, question }: ScreenState, room: Room): StyledLine[
   const { columns } = room;
   return [
     ...queued.map(
-      (text): StyledLine => [span(fitWidth(`  next: ${text.split("\n", 1)[0] ?? ""}`, columns), "quiet")],
+      (draft): StyledLine => [
+        span(fitWidth(`  next: ${shownText(draft).split("\n", 1)[0] ?? ""}`, columns), "quiet"),
+      ],
     ),
     ...(question === null ? [] : questionRows(question, room)),
   ];
@@ -253,6 +262,38 @@ function withSearch(
     lines: [...lines, [span(text, "accent")]],
     cursor: { row: lines.length, column: displayWidth(text) },
   };
+}
+
+/** The choices around the selected one. */
+function menuRows(menu: Menu | null, { columns, maxRows }: Room): StyledLine[] {
+  if (menu === null || maxRows <= 0) return [];
+  const { choices, selected, note } = menu;
+  const room = Math.max(1, maxRows - (note === null ? 0 : 1));
+  const count = choices.length > room ? Math.max(1, room - 1) : room;
+  const middle = (selected ?? 0) - Math.floor(count / 2);
+  const first = Math.max(0, Math.min(middle, choices.length - count));
+  const shown = choices.slice(first, first + count);
+  const width = Math.max(0, ...shown.map(({ label }) => displayWidth(label)));
+  const rows = shown.map((choice, index) =>
+    choiceRow(choice, { width: Math.min(width, columns - 2), isSelected: first + index === selected }),
+  );
+  const hidden = choices.length - shown.length;
+  const more: StyledLine[] = hidden > 0 ? [[span(`  and ${hidden} more`, "quiet")]] : [];
+  const notes: StyledLine[] = note === null ? [] : [[span(fitWidth(`  ${note}`, columns), "quiet")]];
+  return [...rows, ...more, ...notes].slice(0, maxRows);
+}
+
+function choiceRow(
+  { label, summary }: Choice,
+  { width, isSelected }: { width: number; isSelected: boolean },
+): StyledLine {
+  const name = fitWidth(label, width);
+  const gap = " ".repeat(Math.max(0, width - displayWidth(name)) + 2);
+  return [
+    span(isSelected ? "▸ " : "  ", "accent"),
+    span(name, isSelected ? "strong" : "plain"),
+    ...(summary === "" ? [] : [span(`${gap}${summary}`, "quiet")]),
+  ];
 }
 
 function footerRow({ hint, footer, stage }: ScreenState, columns: number): StyledLine {

@@ -1,4 +1,5 @@
 import { type Composer, emptyComposer } from "../input/composer.js";
+import type { Draft } from "../input/draft.js";
 import type { Question } from "../question.js";
 import { initialView, type ViewState } from "./view-state.js";
 
@@ -6,7 +7,7 @@ export interface ScreenState {
   view: ViewState;
   composer: Composer;
   /** Messages and commands to run after the current turn. */
-  queued: readonly string[];
+  queued: readonly Draft[];
   question: Question | null;
   /** The draft to restore after a question that takes text. */
   waiting: Composer | null;
@@ -62,10 +63,11 @@ export function repaint(state: ScreenState): ScreenState {
 
 /** A question that takes text gets an empty draft. The earlier draft is restored after it. */
 export function showQuestion(state: ScreenState, question: Question | null): ScreenState {
-  const waiting = state.waiting ?? state.composer;
+  const composer = { ...state.composer, menu: null };
+  const waiting = state.waiting ?? composer;
   if (question?.takesText === true) return { ...state, question, waiting, composer: emptyComposer };
-  const isBack = state.waiting !== null && state.composer.draft.text === "";
-  return { ...state, question, waiting: null, composer: isBack ? waiting : state.composer };
+  const isBack = state.waiting !== null && composer.draft.text === "";
+  return { ...state, question, waiting: null, composer: isBack ? waiting : composer };
 }
 
 export function hasBusyAgents({ view }: ScreenState): boolean {

@@ -133,7 +133,8 @@ export class TerminalScreen {
 
 function tick(store: ScreenStore): void {
   store.update((state) => {
-    const isIdle = state.view.turn === null && state.view.agents.size === 0;
+    const { turn, agents, calls } = state.view;
+    const isIdle = turn === null && agents.size === 0 && calls.length === 0;
     return isIdle ? state : { ...state, now: Date.now() };
   });
 }

@@ -1,6 +1,7 @@
 import { breakColumns, graphemeSegmenter } from "../../../lib/terminal/break-columns.js";
-import { displayWidth } from "../../../lib/terminal/display-width.js";
+import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { type Draft, elementAt } from "../input/draft.js";
 
 const TAB = "    ";
 const ascii = /^[\x20-\x7e]*$/;
@@ -52,13 +53,17 @@ export interface DraftLayout {
 
 /** Lays out the part of a draft around its cursor, in a time that does not depend on the draft's length. */
 export function layoutDraft(
-  { text, cursor }: { text: string; cursor: number },
+  { text, cursor, elements }: Omit<Draft, "deleted">,
   { columns, maxRows }: { columns: number; maxRows: number },
 ): DraftLayout {
   const reach = columns * maxRows * 2;
   const start = windowStart(text, { cursor, maxRows, reach });
   const end = windowEnd(text, { cursor, maxRows, reach });
-  const { rows, cursorAt } = layRows(text.slice(start, end), { cursor: cursor - start, columns });
+  const { rows, cursorAt } = layRows(text.slice(start, end), {
+    cursor: cursor - start,
+    columns,
+    elements,
+  });
   const first = Math.max(0, Math.min(cursorAt.row - Math.floor(maxRows / 2), rows.length - maxRows));
   const shown = rows.slice(first, first + maxRows);
   return {
@@ -98,7 +103,7 @@ function windowEnd(text: string, { cursor, maxRows, reach }: Window): number {
 
 function layRows(
   text: string,
-  { cursor, columns }: { cursor: number; columns: number },
+  { cursor, columns, elements }: Pick<Draft, "cursor" | "elements"> & { columns: number },
 ): { rows: string[]; cursorAt: { row: number; column: number } } {
   const rows: string[] = [];
   let row = "";
@@ -110,7 +115,8 @@ function layRows(
     width = 0;
   };
   for (const { segment, index } of graphemeSegmenter().segment(text)) {
-    const sign = shownSign(segment);
+    const element = elementAt({ elements }, segment);
+    const sign = element === null ? shownSign(segment) : fitWidth(element.label, columns);
     const signWidth = displayWidth(sign);
     if (segment !== "\n" && width + signWidth > columns) breakRow();
     if (index === cursor) cursorAt = { row: rows.length, column: width };

@@ -4,9 +4,15 @@ import {
   emptyComposer,
   reduceComposer,
 } from "../../../../../src/cli/conversation/input/composer.js";
+import {
+  draftOf,
+  insertPaste,
+  sentText,
+  shownText,
+} from "../../../../../src/cli/conversation/input/draft.js";
 import type { Key, KeyName } from "../../../../../src/cli/conversation/input/keys.js";
 
-const history = ["first", "second\nof two lines", "third"];
+const history = ["first", "second\nof two lines", "third"].map(draftOf);
 
 /** Text is typed, and names of keys in <> are pressed. */
 function compose(input: string, from = emptyComposer) {
@@ -44,7 +50,11 @@ describe("a draft", () => {
   });
 
   it("takes a paste as it is, and keys of control as nothing", () => {
-    const pasted = reduceComposer(composerWith("a"), { kind: "paste", text: "x\n/quit\n", isCut: false }, []);
+    const pasted = reduceComposer(
+      composerWith(draftOf("a")),
+      { kind: "paste", text: "x\n/quit\n", isCut: false },
+      [],
+    );
     expect(pasted.draft.text).toBe("ax\n/quit\n");
     expect(draftAfter("a<escape><unfold><end-of-input><interrupt>")).toBe("a|");
   });
@@ -70,5 +80,44 @@ describe("earlier messages", () => {
     expect(draftAfter("new<search>ir<escape>")).toBe("new|");
     const taken = compose("new<search>ir<enter>");
     expect(taken).toMatchObject({ search: null, draft: { text: "third" } });
+  });
+});
+
+describe("a folded paste", () => {
+  const long = "line\n".repeat(300);
+  const pasted = () => composerWith(insertPaste(draftOf("see "), long));
+  const shown = (input: string) => {
+    const { draft } = compose(input, pasted());
+    return shownText({
+      ...draft,
+      text: `${draft.text.slice(0, draft.cursor)}|${draft.text.slice(draft.cursor)}`,
+    });
+  };
+
+  it.each([
+    ["<backspace>", "see |"],
+    ["<left>x", "see x|[300 lines pasted]"],
+    ["<left><right>x", "see [300 lines pasted]x|"],
+    ["<left><delete>", "see |"],
+    ["<word-left>", "see |[300 lines pasted]"],
+    ["<word-left><word-left>", "|see [300 lines pasted]"],
+    ["<line-start><word-right><word-right>", "see [300 lines pasted]|"],
+    [" so<delete-word-left><delete-word-left>", "see |"],
+    [" so<delete-word-left><delete-word-left><yank><yank>", "see [300 lines pasted] [300 lines pasted] |"],
+    ["<delete-to-start><yank>", "see [300 lines pasted]|"],
+  ])("is one thing for the keys %s", (input, expected) => {
+    expect(shown(input)).toBe(expected);
+  });
+
+  it("comes back with all that it stands for", () => {
+    const earlier = [insertPaste(draftOf("earlier "), long)];
+    const recalled = reduceComposer(emptyComposer, { kind: "key", name: "up" }, earlier);
+    expect(shownText(recalled.draft)).toBe("earlier [300 lines pasted]");
+    expect(sentText(recalled.draft)).toBe(`earlier ${long}`);
+    const found = [..."line\nli"].reduce(
+      (composer, text) => reduceComposer(composer, { kind: "text", text }, earlier),
+      reduceComposer(emptyComposer, { kind: "key", name: "search" }, earlier),
+    );
+    expect(shownText(found.draft)).toBe("earlier [300 lines pasted]");
   });
 });

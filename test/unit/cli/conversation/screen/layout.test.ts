@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { draftOf, insertPaste, insertText } from "../../../../../src/cli/conversation/input/draft.js";
 import { layoutDraft, wrapText } from "../../../../../src/cli/conversation/screen/text-layout.js";
 import { displayWidth } from "../../../../../src/lib/terminal/display-width.js";
 import {
@@ -40,7 +41,7 @@ describe("wrapping", () => {
 });
 
 describe("a draft on the screen", () => {
-  const at = (text: string, cursor = text.length) => ({ text, cursor });
+  const at = (text: string, cursor = text.length) => ({ ...draftOf(text), cursor });
 
   it("shows the cursor where the next character goes", () => {
     expect(layoutDraft(at("abc", 1), { columns: 10, maxRows: 5 }).cursor).toEqual({ row: 0, column: 1 });
@@ -57,6 +58,16 @@ describe("a draft on the screen", () => {
   it("shows signs for what would act on a terminal", () => {
     const { rows } = layoutDraft(at("a\x1b[2J\u202eb\tc"), { columns: 40, maxRows: 5 });
     expect(rows.join("")).toBe("a␛[2J<U+202E>b    c");
+  });
+
+  it("shows an element as its label, with the cursor behind it, and cut where it is wider than the screen", () => {
+    const draft = insertPaste(insertText(draftOf("see "), ""), "line\n".repeat(30));
+    const wide = layoutDraft(draft, { columns: 40, maxRows: 5 });
+    expect(wide.rows).toEqual(["see [30 lines pasted]"]);
+    expect(wide.cursor).toEqual({ row: 0, column: 21 });
+    const narrow = layoutDraft(draft, { columns: 10, maxRows: 5 });
+    expect(narrow.rows).toEqual(["see ", "[30 lines…", ""]);
+    expect(narrow.cursor).toEqual({ row: 2, column: 0 });
   });
 
   it("is a window around the cursor, however long it is", () => {

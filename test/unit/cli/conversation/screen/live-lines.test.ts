@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { composerWith } from "../../../../../src/cli/conversation/input/composer.js";
+import { draftOf } from "../../../../../src/cli/conversation/input/draft.js";
+import { type Choice, menuOf } from "../../../../../src/cli/conversation/input/menu.js";
 import { liveRegion } from "../../../../../src/cli/conversation/screen/live-lines.js";
 import { markdownLines } from "../../../../../src/cli/conversation/screen/markdown-lines.js";
 import { initialScreen, type ScreenState } from "../../../../../src/cli/conversation/screen/screen-state.js";
@@ -47,6 +49,15 @@ function busy(calls: readonly RunningCall[], change: Partial<ScreenState> = {}):
   return { ...open, now: 61_500, ...change, view: { ...open.view, turn, calls } };
 }
 
+function menuWith(count: number, selected = 0) {
+  const choices = Array.from(
+    { length: count },
+    (_, n): Choice => ({ text: `/c${n}`, label: `/c${n}`, summary: `the command ${n}`, isWhole: true }),
+  );
+  const menu = menuOf({ kind: "command", from: 0, to: 1, typed: "" }, { choices, note: "a note" });
+  return menu === null ? null : { ...menu, selected: count === 0 ? null : selected };
+}
+
 describe("the live part of the screen", () => {
   it("is a place to type and what the session is, while nothing runs", () => {
     expect(rows(open)).toEqual(["", "›", "workspace-write · gpt"]);
@@ -54,7 +65,7 @@ describe("the live part of the screen", () => {
   });
 
   it("shows what runs, for how long, and what comes next", () => {
-    expect(rows(busy([running("c", 9)], { queued: ["and then\nmore"] }))).toEqual([
+    expect(rows(busy([running("c", 9)], { queued: [draftOf("and then\nmore")] }))).toEqual([
       "$ make c",
       "  │ ⋮ 4 lines above · ctrl-O shows them",
       ...[5, 6, 7, 8, 9].map((n) => `  │ line ${n}`),
@@ -104,6 +115,28 @@ describe("the live part of the screen", () => {
     ]);
   });
 
+  it("lists below the draft what can be chosen, around what is chosen", () => {
+    const composer = { ...composerWith(draftOf("/")), menu: menuWith(3, 1) };
+    expect(rows({ ...open, composer })).toEqual([
+      "",
+      "› /",
+      "  /c0  the command 0",
+      "▸ /c1  the command 1",
+      "  /c2  the command 2",
+      "  a note",
+      "workspace-write · gpt",
+    ]);
+    expect(liveRegion({ ...open, composer }).cursor).toEqual({ x: 3, y: 1 });
+    const long = rows({ ...open, composer: { ...composer, menu: menuWith(30, 20) } });
+    expect(long.slice(2, -1)).toEqual([
+      ...[17, 18, 19].map((n) => `  /c${n}  the command ${n}`),
+      "▸ /c20  the command 20",
+      ...[21, 22, 23].map((n) => `  /c${n}  the command ${n}`),
+      "  and 23 more",
+      "  a note",
+    ]);
+  });
+
   it("is never as high or wide as the screen, however small that is, and has the cursor in it", () => {
     fc.assert(
       fc.property(
@@ -113,12 +146,13 @@ describe("the live part of the screen", () => {
         fc.string({ unit: "grapheme", maxLength: 200 }),
         fc.array(fc.string(), { maxLength: 4 }),
         fc.boolean(),
-        (columns, height, calls, draft, queued, isUnfolded) => {
+        fc.nat(30),
+        (columns, height, calls, draft, queued, isUnfolded, count) => {
           const many = Array.from({ length: calls }, (_, n) => running(`c${n}`, n * 30));
           const state = busy(many, {
             size: { columns, rows: height },
-            composer: composerWith(draft),
-            queued,
+            composer: { ...composerWith(draftOf(draft)), menu: menuWith(count) },
+            queued: queued.map(draftOf),
             isUnfolded,
             hint: draft === "" ? null : "a hint that is longer than a narrow screen is wide, by far",
           });
