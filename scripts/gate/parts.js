@@ -82,6 +82,12 @@ export const PARTS = [
     after: [...OF_ENGINES, ".ci/gvisor", ".ci/debian.sh"],
   },
   {
+    name: "arm64",
+    about: "the toolbox compiled for arm64, by QEMU",
+    command: [".ci/arm64"],
+    after: ["images/toolbox/", ".ci/arm64", ".ci/arm64-toolbox.mjs", ".ci/debian.sh"],
+  },
+  {
     name: "docker-26",
     about: "sandboxes on Docker 26",
     command: [".ci/docker-26"],

@@ -50,12 +50,13 @@ export type { CallOutput, MessageItem, ResponseItem } from "./model/items.js";
 export { calledTool, isToolCall, isToolOutput, messageText, outputText } from "./model/items.js";
 export { logInWithBrowser } from "./model/login/browser-login.js";
 export { logInWithCode } from "./model/login/device-login.js";
-export { identityOf } from "./model/login/issuer/id-token.js";
+export { expiryOf, identityOf } from "./model/login/issuer/id-token.js";
 export type { IssuerSettings } from "./model/login/issuer/issuer-settings.js";
 export { issuerSettings } from "./model/login/issuer/issuer-settings.js";
 export { logOut } from "./model/login/log-out.js";
 export type { LoginStatus, StoredStatus } from "./model/login/login-status.js";
 export { loginStatus } from "./model/login/login-status.js";
+export { openLogin } from "./model/login/open-login.js";
 export { parseApiKey, storeApiKey, storeTokens } from "./model/login/store-login.js";
 export type {
   ModelClient,

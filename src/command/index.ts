@@ -37,8 +37,15 @@ export type { VariableFlags } from "./flags/variable-options.js";
 export { addVariableOptions, readEnvFiles } from "./flags/variable-options.js";
 export type { WaitNotes } from "./given-file.js";
 export { decodeGiven, readGivenFile } from "./given-file.js";
+export { BuildProgress } from "./image/build-progress.js";
 export { chooseImage, chosenAsArguments } from "./image/chosen-image.js";
-export { keptNote, openFlaggedSandbox, openSandbox, resumeFlaggedSandbox } from "./open-sandbox.js";
+export {
+  closeShown,
+  keptNote,
+  openFlaggedSandbox,
+  openSandbox,
+  resumeFlaggedSandbox,
+} from "./open-sandbox.js";
 export { runOnPipes } from "./piped-session.js";
 export type { ControlRecord } from "./ports/control-records.js";
 export { controlDirectory, openControlRecords } from "./ports/control-records.js";
@@ -48,6 +55,7 @@ export { portPair, publishedPort, publishOption, publishPorts } from "./ports/pu
 export type { PublishedPort } from "./ports/sandbox-ports.js";
 export { receiptText } from "./receipt-text.js";
 export { fitted, flush, isColoured, say, usesColour, write, writeJson, writeTable } from "./render.js";
+export { showWork } from "./show-work.js";
 export { ENDS_WITH_INPUT, noteWait, readInput } from "./streams.js";
 export { startTelemetry } from "./telemetry.js";
 export { attachTerminal, terminalSize } from "./terminal-session.js";

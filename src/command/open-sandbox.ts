@@ -1,12 +1,13 @@
 import type { BrigError } from "../errors.js";
 import { createProgress } from "../lib/terminal/progress.js";
-import type { ResumedCommand, Sandbox, SandboxSettings, StartOptions } from "../sandbox/index.js";
+import type { Receipt, ResumedCommand, Sandbox, SandboxSettings, StartOptions } from "../sandbox/index.js";
 import { connectAndOpen } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./error-text.js";
 import { flaggedSettings, type SandboxFlags } from "./flags/sandbox-flags.js";
 import { egressChoice, requireUsed } from "./flags/secret-option.js";
 import { fitted } from "./render.js";
+import { showWork } from "./show-work.js";
 
 /** How another process can go on with a sandbox. Default: none can. */
 type LastingStart = Pick<StartOptions, "lasting" | "sealKey">;
@@ -64,6 +65,12 @@ function warnOn({ stderr }: Pick<CliContext, "stderr">): (warning: BrigError) =>
   return (warning) => {
     stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
   };
+}
+
+/** Ends the sandbox, which keeps what was changed in a copy-on-write workspace. Shown on a terminal only, for the same reason. */
+export async function closeShown(sandbox: Sandbox, context: CliContext): Promise<Receipt> {
+  using _shown = context.stderr.isTTY === true ? showWork(context, "ending the sandbox") : null;
+  return await sandbox.close();
 }
 
 export function keptNote(sandbox: Sandbox): string {

@@ -27,8 +27,9 @@ export { INITIAL_CREDIT } from "./channel/protocol.js";
 export { connectAndOpen } from "./connect-and-open.js";
 export { provideConnect } from "./create-sandbox.js";
 export { diagnoseOverlay, diagnoseRuntimes } from "./diagnose-runtimes.js";
+export type { PulledBytes } from "./docker/calls/pull-bytes.js";
 export type { ReceivedEntry, TarEntry } from "./docker/calls/tar.js";
-export { readTar, streamTar } from "./docker/calls/tar.js";
+export { readTar, streamTar, tarBytes } from "./docker/calls/tar.js";
 export { connectEngine } from "./docker/connect.js";
 export type { Check } from "./docker/diagnosis/check.js";
 export { check } from "./docker/diagnosis/check.js";
@@ -45,6 +46,7 @@ export type {
   Engine,
   EngineConnection,
   ImageSummary,
+  PullProgress,
 } from "./docker/engine-types.js";
 export { memoryLabel } from "./docker/podman/memory-volumes.js";
 export type { AskAboutHost, AskedHost, EgressAttempt, HostAnswer } from "./egress/attempt.js";

@@ -13,7 +13,7 @@ export { lastingPlace, lastingSandbox, lastingWorkspace } from "./lasting/client
 export { OwnerClient, passFrames, sandboxPath, unreachable } from "./lasting/client/owner-client.js";
 export type { StartingOwner } from "./lasting/client/start-owner.js";
 export { hasOwner, startOwner } from "./lasting/client/start-owner.js";
-export { readHostTree, writeHostTree } from "./lasting/files/host-tree.js";
+export { hostTreeBytes, readHostTree, writeHostTree } from "./lasting/files/host-tree.js";
 export type { LastingRecord } from "./lasting/home/lasting-records.js";
 export { findLasting, logFile, readLasting, requireName } from "./lasting/home/lasting-records.js";
 export { serviceSocket, socketProblem } from "./lasting/home/service-socket.js";

@@ -27,7 +27,7 @@ const isAboutRuntimes = ({ id }: Check) => id.startsWith("runtime");
 async function checksOf(env: Record<string, string> = {}): Promise<Check[]> {
   const { stdout, stderr } = await brigHere(["doctor", "--json"], { env });
   expect(stderr).toBe("");
-  return (JSON.parse(stdout) as Check[]).filter(isAboutRuntimes);
+  return (JSON.parse(stdout) as { checks: Check[] }).checks.filter(isAboutRuntimes);
 }
 
 describe("brig doctor on the runtimes of an engine", () => {

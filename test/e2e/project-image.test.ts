@@ -12,6 +12,7 @@ import { testEngine } from "../support/engine.js";
 import { type FaultyEngine, faultyEngine } from "../support/faulty-engine.js";
 import { recordingEngine } from "../support/recording-engine.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { Terminal } from "../support/terminal.js";
 
 let engine: Engine;
 let watched: FaultyEngine;
@@ -167,11 +168,21 @@ describe("an image that is built from a Dockerfile of the project", () => {
 describe("a build", () => {
   it("that takes longer than two seconds tells of its steps, and how long they may take", async () => {
     // A label alone is no reason for the engine to run a command again.
-    const lines = ["2.5", "2", "0"].map((seconds) => `RUN sleep ${seconds} # ${salt}`);
+    const lines = ["2.5", "4", "2"].map((seconds) => `RUN sleep ${seconds} # ${salt}`);
     await write({ Dockerfile: dockerfile(...lines) });
+    const args = ["exec", "--dockerfile", "Dockerfile", "--", "echo", "done"];
+    await using terminal = await Terminal.open(args, { ...surroundings(), columns: 150 });
+    await terminal.waitForScreen(/building the image: step 3 of 4, .* left: RUN sleep 4 #/);
+    await terminal.waitForScreen(/^done$/m);
+    expect((await terminal.end()).exitStatus).toBe(0);
+    expect(terminal.screen.rows.join("\n")).not.toContain("building the image");
+  });
+
+  it("has a plain line now and then where nothing can be drawn over", async () => {
+    await write({ Dockerfile: dockerfile(`RUN sleep 4 # plain ${salt}`) });
     const ended = await run("exec", "--dockerfile", "Dockerfile", "--", "echo", "done");
     expect(ended.stdout).toBe("done\n");
-    expect(ended.stderr).toMatch(/building the image: step 3 of 4, .*about .* left: RUN sleep 2 #/);
+    expect(ended.stderr.match(/^building the image: step 2 of 2, .*: RUN sleep 4 # plain/gm)).toHaveLength(1);
   });
 
   it("that fails names the step and what it printed", async () => {

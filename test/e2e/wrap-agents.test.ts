@@ -8,6 +8,7 @@ import { brig } from "../support/cli.js";
 import { type RealAgent, realAgents, searchPathWith } from "../support/real-agents.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { withReason } from "../support/skip-reasons.js";
+import { Terminal } from "../support/terminal.js";
 
 const key = "key-of-the-person-0123456789abcdef";
 
@@ -37,6 +38,7 @@ async function openPlace(agent: RealAgent, commands: readonly string[]) {
   return {
     workspace: workspace ?? "",
     brigHome: brigHome ?? "",
+    env,
     model,
     wrap: (args: string[]) => brig(["wrap", ...args], { cwd: workspace ?? "", env }),
   };
@@ -86,3 +88,30 @@ describe.each(realAgents)("brig wrap -- $name", (agent) => {
     },
   );
 });
+
+const claude = realAgents.find(({ name }) => name === "claude");
+
+it.skipIf(claude?.program.missing !== null)(
+  withReason("Claude Code asks nothing in a folder that the person trusts", claude?.program.missing ?? null),
+  async () => {
+    if (claude === undefined) return;
+    const place = await openPlace(claude, []);
+    const options = { cwd: place.workspace, env: place.env };
+    for (const isFirst of [true, false]) {
+      await using terminal = await Terminal.open(["wrap", "--", "claude"], options);
+      terminal.screen.terminal.onData((answer) => terminal.type(answer));
+      if (isFirst) {
+        await terminal.waitForScreen(/Do you trust what is in/);
+        terminal.type("y\r");
+      }
+      await terminal.waitForScreen(/Claude Code v[\s\S]*API Usage Billing/);
+      expect(terminal.screen.rows.join("\n")).not.toMatch(/trust|Do you want to use this API key/i);
+      terminal.type("say it");
+      await terminal.waitForScreen(/say it/);
+      terminal.type("\r");
+      await terminal.waitForScreen(/All done\./);
+      for (const key of ["\x03", "\x03", "\x03"]) terminal.type(key);
+      await terminal.end();
+    }
+  },
+);

@@ -1,10 +1,12 @@
 import { existsSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request as sendRequest } from "node:http";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { keepChatGptLogin } from "../support/chatgpt-login.js";
 import { brig, containersOf } from "../support/cli.js";
+import { accountId, clientId, openIdProvider } from "../support/openid-provider.js";
 import { realCodex, whyNoCodex } from "../support/real-codex.js";
 import {
   callDone,
@@ -97,6 +99,23 @@ TICKETS_TOKEN = "token-of-the-tickets"
 trust_level = "trusted"
 `;
 }
+
+const idToken = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.sig`;
+
+/** With such a login Codex would compress its requests in a way that Node 20 cannot undo. */
+const readable = "[features]\nenable_request_compression = false\n";
+
+/** What Codex keeps of a login with ChatGPT. */
+const chatGptFile = JSON.stringify({
+  OPENAI_API_KEY: null,
+  tokens: {
+    id_token: idToken({ "https://api.openai.com/auth": { chatgpt_account_id: "account-of-the-person" } }),
+    access_token: "token-of-the-person",
+    refresh_token: "refresh-of-it",
+    account_id: "account-of-the-person",
+  },
+  last_refresh: new Date().toISOString(),
+});
 
 async function quit(terminal: Terminal): Promise<void> {
   terminal.type("/quit");
@@ -211,6 +230,121 @@ describe.skipIf(realCodex === null)(withReason("brig wrap -- codex", whyNoCodex)
     const output = JSON.stringify(place.requests.at(-1)?.body.input.at(-1));
     expect(output).toContain("OPENAI_API_KEY");
     expect(output).not.toContain("of-the-login");
+  });
+
+  it("works with a login with ChatGPT, whose token and account stay outside and go to the model alone", async () => {
+    const search =
+      'curl -sS -o /dev/null -w "other: %{http_code}\\n" -H "Authorization: Bearer $CHATGPT_ACCESS_TOKEN" "$FRONT/backend-api/conversations";' +
+      ' cat ~/.codex/auth.json; env; grep -rlE "token-of-the-[p]erson|account-of-the-[p]erson" ~ /tmp "$PWD" && echo leaked';
+    const place = await openPlace([run(search)]);
+    await using front = await openTlsFront(place.url);
+    await place.configure(
+      `model = "gpt-5.6"\nopenai_base_url = "${front.url}"\n[shell_environment_policy]\nignore_default_excludes = true\n${readable}`,
+    );
+    await place.write("codex/auth.json", chatGptFile);
+    const env = { ...place.env, NODE_EXTRA_CA_CERTS: await place.write("authority.pem", front.authority) };
+    const more = ["--env", `FRONT=${new URL(front.url).origin}`];
+    const ended = await brig(["wrap", ...more, "--", ...exec, "go"], { cwd: place.workspace, env });
+    expect(ended.exitCode, ended.stderr).toBe(0);
+    expect(ended.stdout).toBe("All done.\n");
+    const sent = place.requests.map(({ headers }) => [headers.authorization, headers["chatgpt-account-id"]]);
+    expect(new Set(sent.flat())).toEqual(new Set(["Bearer token-of-the-person", "account-of-the-person"]));
+    const output = JSON.stringify(place.requests.at(-1)?.body.input.at(-1));
+    expect(output).toContain("other: 403");
+    expect(output).toContain("auth_mode");
+    expect(output).toContain("CHATGPT_ACCESS_TOKEN=");
+    expect(output).not.toMatch(/of-the-person|refresh-of-it|leaked/);
+    expect(ended.stderr).toContain("CHATGPT_ACCESS_TOKEN stays outside");
+    expect(ended.stderr).toContain("the login with ChatGPT is Codex's own");
+  });
+
+  it("works with the login of brig login, which is renewed before it is used", async () => {
+    const place = await openPlace([]);
+    await using front = await openTlsFront(place.url);
+    await using provider = await openIdProvider();
+    await keepChatGptLogin(provider, place.brigHome);
+    const file = join(place.brigHome, "auth.json");
+    const stored = JSON.parse(await readFile(file, "utf8"));
+    const expired = { ...stored.tokens, expires_at: new Date(Date.now() - 1000).toISOString() };
+    await writeFile(file, JSON.stringify({ ...stored, tokens: expired }));
+    await place.write(
+      "brig/config.toml",
+      `[oauth]\nissuer = "${provider.issuer}"\nclient_id = "${clientId}"\n`,
+    );
+    await place.configure(`model = "gpt-5.6"\nopenai_base_url = "${front.url}"\n${readable}`);
+    await place.write("codex/auth.json", chatGptFile);
+    const env = { ...place.env, NODE_EXTRA_CA_CERTS: await place.write("authority.pem", front.authority) };
+    const ended = await brig(["wrap", "--", ...exec, "go"], { cwd: place.workspace, env });
+    expect(ended.exitCode, ended.stderr).toBe(0);
+    expect(ended.stderr).toContain("that of brig login, which brig renews");
+    const { tokens } = JSON.parse(await readFile(file, "utf8"));
+    expect(tokens.access_token).not.toBe(stored.tokens.access_token);
+    expect(provider.requests.get("POST /token")).toBe(2);
+    expect(place.requests.at(-1)?.headers.authorization).toBe(`Bearer ${tokens.access_token}`);
+    expect(place.requests.at(-1)?.headers["chatgpt-account-id"]).toBe(accountId);
+  });
+
+  it("says what logs in where nothing does, and waits until that has been read", async () => {
+    const place = await openPlace([]);
+    await place.configure(`[projects."${place.workspace}"]\ntrust_level = "trusted"\n`);
+    await rm(join(place.env.CODEX_HOME, "auth.json"));
+    const piped = await place.wrap(["--", "codex", "--version"]);
+    expect(piped.exitCode, piped.stderr).toBe(0);
+    expect(piped.stderr).toMatch(/no login with ChatGPT\n[\s\S]*\n\n {2}brig login\n/);
+    const terminal = await place.openTerminal(["--", "codex"]);
+    await terminal.waitForScreen(/brig login[\s\S]*Enter starts codex all the same/);
+    terminal.type("\r");
+    await terminal.waitForScreen(/Sign in with ChatGPT/i);
+    terminal.type("\x03");
+    await terminal.end();
+    const other = await place.openTerminal(["--", "codex"]);
+    await other.waitForScreen(/Enter starts codex all the same/);
+    other.type("\x03");
+    const pid = await other.pid();
+    expect((await other.end()).exitStatus).not.toBe(0);
+    expect(await containersOf(pid)).toEqual([]);
+  });
+
+  it("asks once whether a folder is trusted, and believes no file of the sandbox about another one", async () => {
+    const forged = (folder: string) =>
+      `printf '[projects."${folder}"]\\ntrust_level = "trusted"\\n' >> ~/.codex/config.toml; mkdir -p ~/.brig; ` +
+      `echo '{"folders":["${folder}"]}' | tee ~/.brig/trusted-folders.json trusted-folders.json`;
+    const place = await openPlace([]);
+    await place.configure(configuration(place.url, "/somewhere/else"));
+    const openAt = async (cwd: string) => {
+      const terminal = await Terminal.open(["wrap", "--", "codex"], { cwd, env: place.env });
+      onTestFinished(() => terminal[Symbol.asyncDispose]());
+      terminal.screen.terminal.onData((answer) => terminal.type(answer));
+      return terminal;
+    };
+    const refused = await openAt(place.workspace);
+    await refused.waitForScreen(/Do you trust what is in/);
+    refused.type("\r");
+    // Then Codex asks itself.
+    await refused.waitForScreen(/Trust this folder\?/);
+    await refused.closeWindow();
+    const first = await openAt(place.workspace);
+    await first.waitForScreen(/Do you trust what is in/);
+    first.type("y\r");
+    await first.waitForScreen(/gpt-5\.6/);
+    expect(first.screen.rows.join("\n")).not.toContain("Trust this folder?");
+    await quit(first);
+    expect((await first.end()).exitStatus).toBe(0);
+    const second = await openAt(place.workspace);
+    await second.waitForScreen(/gpt-5\.6/);
+    expect(second.screen.rows.join("\n")).not.toMatch(/trust/i);
+    await quit(second);
+    await second.end();
+    const other = join(place.workspace, "other");
+    await mkdir(other);
+    expect(
+      (await brig(["exec", "--", "sh", "-c", forged(other)], { cwd: place.workspace, env: place.env }))
+        .exitCode,
+    ).toBe(0);
+    const third = await openAt(other);
+    await third.waitForScreen(/Do you trust what is in [^?]*other\?/);
+    third.type("\x03");
+    await third.end();
   });
 
   it("passes on the exit status of Codex, and standard input and output without a terminal", async () => {

@@ -30,18 +30,20 @@ export interface RunnerContainerOptions {
   capabilities?: string[];
   mounts: Mount[];
   tmpfs?: Record<string, string>;
+  /** Default: brig's own. */
+  image?: string;
   /** Default: true. Only one program can be connected to a runner, from first to last. */
   isConnected?: boolean;
 }
 
 export async function startRunnerContainer(
   engine: Engine,
-  { user, capabilities = [], mounts, tmpfs = {}, isConnected = true }: RunnerContainerOptions,
+  { user, capabilities = [], mounts, tmpfs = {}, image, isConnected = true }: RunnerContainerOptions,
 ): Promise<RunnerContainer> {
   const token = randomBytes(32);
   const watched = await toolboxUnderTest();
   const toolbox = watched === undefined ? await requireToolbox(engine) : await toolboxIn(engine, watched);
-  const { base } = await ensureImages(engine, { names: ["base"] });
+  const base = image ?? (await ensureImages(engine, { names: ["base"] })).base;
   const program = `${TOOLBOX_PATH}/runner`;
   const hash = createHash("sha256").update(token).digest("hex");
   const toolboxMount = {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { say, write, writeJson } from "../../command/index.js";
+import { say, showWork, write, writeJson } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { PathReason } from "../../sandbox/index.js";
 import { openChanges } from "./chosen-changes.js";
@@ -31,7 +31,7 @@ async function apply(given: string[], flags: ApplyFlags, context: CliContext): P
   const { about, paths } = changes;
   const { stdout, stderr, signal } = context;
   const isDry = flags.dryRun === true;
-  const result = await changes.apply({ paths, dryRun: isDry, signal });
+  const result = await shown(context, () => changes.apply({ paths, dryRun: isDry, signal }));
   const { applied, conflicts, skipped, findings = [] } = result;
   if (conflicts.length > 0) context.setExitStatus(CONFLICT_STATUS);
   if (flags.json === true) return await writeJson(stdout, { ...about, dryRun: isDry, ...result });
@@ -51,6 +51,11 @@ async function apply(given: string[], flags: ApplyFlags, context: CliContext): P
     reason: `can run by itself, or change what runs: ${obeyedBy}`,
   }));
   await listReasons(context, "review these before you run anything there", obeyed);
+}
+
+async function shown<T>(context: CliContext, apply: () => Promise<T>): Promise<T> {
+  using _shown = showWork(context, "applying the changes");
+  return await apply();
 }
 
 async function listReasons(

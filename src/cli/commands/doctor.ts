@@ -2,7 +2,9 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
 import { isColoured, say, writeJson, writeTable } from "../../command/index.js";
-import type { Check } from "../../sandbox/index.js";
+import { type BrigError, isBrigError } from "../../errors.js";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { Check, Engine } from "../../sandbox/index.js";
 import {
   connectEngine,
   diagnose,
@@ -11,6 +13,7 @@ import {
   diagnoseRuntimes,
 } from "../../sandbox/index.js";
 import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
+import { exitStatusOf } from "../exit-status.js";
 import { checkProxies } from "./proxy-check.js";
 
 interface DoctorFlags extends AttackFlags {
@@ -32,18 +35,50 @@ export function defineDoctor(command: Command, context: CliContext): void {
       return;
     }
     refuseWithoutAttack(flags);
-    const engine = await connectEngine({ env: context.environment });
-    const checks = [
-      ...(await diagnose(engine)),
-      ...(await diagnoseImages(engine)),
-      ...(await diagnoseRuntimes(engine, { environment: context.environment })),
-      ...(await diagnoseOverlay(engine, { environment: context.environment })),
-      checkProxies(context.environment),
-    ];
-    if (flags.json === true) await writeJson(context.stdout, checks);
-    else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
-    if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
+    const { checks, exitStatus } = await allChecks(context);
+    const sentence = verdict(withoutDetails(checks));
+    if (flags.json === true) {
+      const ready = exitStatus === 0;
+      await writeJson(context.stdout, { ready, verdict: sentence, checks });
+    } else {
+      await say(context.stdout, `${neutraliseLine(sentence)}\n\n`);
+      await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
+      await say(context.stdout, `\n${neutraliseLine(sentence)}\n`);
+    }
+    if (exitStatus !== 0) context.setExitStatus(exitStatus);
   });
+}
+
+interface Diagnosis {
+  checks: Check[];
+  exitStatus: number;
+}
+
+async function allChecks({ environment }: CliContext): Promise<Diagnosis> {
+  const proxies = checkProxies(environment);
+  let engine: Engine;
+  try {
+    engine = await connectEngine({ env: environment });
+  } catch (error) {
+    if (!isBrigError(error)) throw error;
+    return { checks: [noEngine(error), proxies], exitStatus: exitStatusOf(error) };
+  }
+  const checks = [
+    ...(await diagnose(engine)),
+    ...(await diagnoseImages(engine)),
+    ...(await diagnoseRuntimes(engine, { environment })),
+    ...(await diagnoseOverlay(engine, { environment })),
+    proxies,
+  ];
+  return { checks, exitStatus: checks.some(({ status }) => status === "fail") ? 1 : 0 };
+}
+
+/** That there is none is what a diagnosis has to say first. */
+function noEngine({ message, hint }: BrigError): Check {
+  return {
+    ...{ id: "engine", title: "container engine", status: "fail" },
+    ...{ found: message.replaceAll("\n", " "), advice: hint ?? "install Docker or Podman, or start it" },
+  };
 }
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
@@ -55,7 +90,6 @@ async function writeChecks(checks: Check[], { stdout, environment }: CliContext)
     return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
   });
   await writeTable(stdout, rows);
-  await say(stdout, verdict(checks));
 }
 
 const urgencies: readonly Check["status"][] = ["fail", "warn", "ok"];
@@ -82,8 +116,13 @@ export function withoutDetails(checks: readonly Check[]): Check[] {
   return [...checks.filter((one) => !isKnown(one)), line];
 }
 
-function verdict(checks: Check[]): string {
-  const count = (status: Check["status"]) => checks.filter((one) => one.status === status).length;
-  const outcome = count("fail") > 0 ? "this machine cannot run brig yet" : "this machine can run brig";
-  return `\n${outcome}: ${count("ok")} ok, ${count("warn")} to consider, ${count("fail")} failed\n`;
+/** "ready", or what keeps brig from working, in one line. */
+export function verdict(checks: readonly Check[]): string {
+  const titles = (status: Check["status"]) =>
+    checks.filter((one) => one.status === status).map(({ title }) => title);
+  const [failed, open] = [titles("fail"), titles("warn")];
+  const consider = open.length === 0 ? "" : `; to consider: ${open.join(", ")}`;
+  if (failed.length === 0) return `ready: this machine can run brig${consider}`;
+  const count = failed.length === 1 ? "1 thing keeps" : `${failed.length} things keep`;
+  return `${count} brig from working: ${failed.join(", ")}${consider}`;
 }

@@ -3,6 +3,7 @@ import type { CliContext, PublishedPort } from "../../command/index.js";
 import {
   addSandboxOptions,
   attachTerminal,
+  closeShown,
   commandDirectory,
   durationArgument,
   ENDS_WITH_INPUT,
@@ -149,8 +150,8 @@ async function watchEgress(
   return new ExecEgress(sandbox, { learns });
 }
 
-async function sayWhatIsLeft(sandbox: Sandbox, { stderr }: CliContext): Promise<void> {
-  await say(stderr, receiptText(await sandbox.close()));
+async function sayWhatIsLeft(sandbox: Sandbox, context: CliContext): Promise<void> {
+  await say(context.stderr, receiptText(await closeShown(sandbox, context)));
 }
 
 async function runInLasting(

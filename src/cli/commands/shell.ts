@@ -3,6 +3,7 @@ import type { CliContext, PublishedPort } from "../../command/index.js";
 import {
   addSandboxOptions,
   attachTerminal,
+  closeShown,
   commandDirectory,
   keptNote,
   openFlaggedSandbox,
@@ -85,7 +86,7 @@ async function runShell(flags: ShellFlags, context: CliContext): Promise<number>
   });
   const { exitCode } = await attachTerminal(program, context, { takesInput: true });
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
-  await say(context.stderr, receiptText(await sandbox.close()));
+  await say(context.stderr, receiptText(await closeShown(sandbox, context)));
   return exitCode;
 }
 

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { sizeArgument, write } from "../../command/index.js";
+import { BuildProgress, sizeArgument, write } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
-import { createProgress } from "../../lib/terminal/progress.js";
-import type { ImageName } from "../../sandbox/index.js";
+import type { Engine, ImageName, ImageProgress, PullProgress } from "../../sandbox/index.js";
 import { connectEngine, ensureImages, ensureToolboxVolume, imageDefinitions } from "../../sandbox/index.js";
 import type { PruneFlags } from "./prune-command.js";
 
@@ -60,20 +59,29 @@ function isImageName(name: string): name is ImageName {
 }
 
 async function buildImages(names: ImageName[], context: CliContext): Promise<void> {
-  const { environment, signal, stderr, stdout } = context;
-  const engine = await connectEngine({ env: environment });
-  const progress = createProgress(stderr, { usesColour: !environment.forbidsColor });
-  try {
-    const tags: Partial<Record<ImageName, string>> = await ensureImages(engine, {
-      names,
-      onProgress: progress.step,
-      signal,
-      brigHome: environment.brigHome,
-    });
-    if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox, environment.brigHome);
-    progress.close();
-    await write(stdout, names.map((name) => `${tags[name]}\n`).join(""));
-  } finally {
-    progress.close();
-  }
+  const engine = await connectEngine({ env: context.environment });
+  const tags = await ensureShown(engine, names, context);
+  await write(context.stdout, names.map((name) => `${tags[name]}\n`).join(""));
+}
+
+async function ensureShown(
+  engine: Engine,
+  names: ImageName[],
+  { environment: { brigHome, forbidsColor }, signal, stderr }: CliContext,
+): Promise<Partial<Record<ImageName, string>>> {
+  const subject = (image: string) => `the image ${image}`;
+  using progress = new BuildProgress(stderr, { subject, usesColour: !forbidsColor });
+  const onProgress: PullProgress = (line, pulled) =>
+    progress.tell({ ...asProgress(line), task: null, pulled });
+  const tags: Partial<Record<ImageName, string>> = await ensureImages(engine, {
+    ...{ names, signal, brigHome, onProgress },
+  });
+  if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox, brigHome);
+  return tags;
+}
+
+/** A line begins with the image that it is about: one that is built, or Debian's. */
+function asProgress(line: string): Pick<ImageProgress, "image" | "stage" | "line"> {
+  const [, image = "", rest = line] = /^([a-z-]+): (.*)$/s.exec(line) ?? [];
+  return { image, stage: isImageName(image) ? "build" : "pull", line: rest };
 }

@@ -6,7 +6,8 @@ import type { CliContext } from "../../command/index.js";
 import { BrigError, invalidUsage } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import type { LastingRecord, OwnerClient } from "../../services/index.js";
-import { readHostTree, TOP, writeHostTree } from "../../services/index.js";
+import { hostTreeBytes, readHostTree, TOP, writeHostTree } from "../../services/index.js";
+import { CopyProgress } from "./copy-progress.js";
 import { ownerNow, runningRecord } from "./exec-in.js";
 
 export function defineCp(command: Command, context: CliContext): void {
@@ -38,14 +39,18 @@ async function copy(source: string, destination: string, context: CliContext): P
   if (from.kind === "sandbox" && to.kind === "here") return await copyOut({ from, to, owner }, context);
   if (from.kind === "here" && to.kind === "sandbox") return await copyIn({ from, to, owner }, context);
   const { signal, stdin, stdout } = context;
-  if (from.kind === "sandbox" && to.kind === "stream")
+  if (from.kind === "sandbox" && to.kind === "stream") {
+    using progress = new CopyProgress(context, (over) => owner.archiveBytes(placeOf(from), over));
     return await owner.readArchive(placeOf(from), {
       ...{ top: posix.basename(from.path) || ".", signal },
-      take: async (archive) => await pipeline(archive, stdout, { end: false }),
+      take: async (archive) => await pipeline(progress.counted(archive), stdout, { end: false }),
     });
+  }
   if (from.kind === "stream" && to.kind === "sandbox") {
     await requireDirectory(to, { owner, signal });
-    return await owner.writeArchive(placeOf(to), { archive: stdin, hasTop: false, signal });
+    using progress = new CopyProgress(context, null);
+    const archive = progress.counted(stdin);
+    return await owner.writeArchive(placeOf(to), { archive, hasTop: false, signal });
   }
   throw noSandbox();
 }
@@ -76,8 +81,9 @@ function placeOf({ record, path }: SandboxEnd): { sandbox: string; path: string 
 
 async function copyOut(
   { from, to, owner }: { from: SandboxEnd; to: HereEnd; owner: OwnerClient },
-  { signal }: CliContext,
+  context: CliContext,
 ): Promise<void> {
+  const { signal } = context;
   // What is in a directory is asked for by that directory, also if the path is that of a link to it.
   const isDirectory = from.written.endsWith("/") || namesContents(from.written);
   const place = isDirectory ? { ...placeOf(from), path: `${from.path}/.` } : placeOf(from);
@@ -92,16 +98,18 @@ async function copyOut(
   if (type !== "directory" && facts === null && to.written.endsWith("/")) throw missing(to.written);
   const path = isIntoDirectory ? join(to.path, posix.basename(from.path)) : to.path;
   const { workspace } = from.record.about;
+  using progress = new CopyProgress(context, (over) => owner.archiveBytes(place, over));
   await owner.readArchive(place, {
     ...{ top: TOP, signal },
-    take: async (archive) => await writeHostTree(archive, { path, workspace }),
+    take: async (archive) => await writeHostTree(progress.counted(archive), { path, workspace }),
   });
 }
 
 async function copyIn(
   { from, to, owner }: { from: HereEnd; to: SandboxEnd; owner: OwnerClient },
-  { signal }: CliContext,
+  context: CliContext,
 ): Promise<void> {
+  const { signal } = context;
   const facts = await lstat(from.path).catch((error: unknown) => {
     if (errnoOf(error) === "ENOENT") throw missing(from.written);
     throw error;
@@ -111,7 +119,8 @@ async function copyIn(
   if (!facts.isDirectory() && type === null && to.written.endsWith("/")) throw missing(to.path);
   const isIntoDirectory = type === "directory" && !(facts.isDirectory() && namesContents(from.written));
   const path = isIntoDirectory ? posix.join(to.path, basename(from.path)) : to.path;
-  const archive = readHostTree(from.path);
+  using progress = new CopyProgress(context, () => hostTreeBytes(from.path));
+  const archive = progress.counted(readHostTree(from.path));
   await owner.writeArchive({ sandbox: to.record.name, path }, { archive, hasTop: true, signal });
 }
 

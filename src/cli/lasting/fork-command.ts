@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { write, writeJson } from "../../command/index.js";
+import { showWork, write, writeJson } from "../../command/index.js";
+import type { OwnerClient } from "../../services/index.js";
 import { requireName } from "../../services/index.js";
 import { ownerNow, runningRecord } from "./exec-in.js";
 
@@ -14,10 +15,19 @@ export function defineFork(command: Command, context: CliContext): void {
       if (name !== undefined) requireName(name);
       const { name: parent } = runningRecord(wanted, context);
       const owner = await ownerNow(context);
-      const forked = await owner.fork(parent, { name, signal: context.signal });
+      const forked = await forkShown(owner, { parent, name }, context);
       if (json) await writeJson(context.stdout, forked);
       else await write(context.stdout, `${forked.name}\n`);
     });
+}
+
+async function forkShown(
+  owner: OwnerClient,
+  { parent, name }: { parent: string; name: string | undefined },
+  context: CliContext,
+): Promise<{ name: string; id: string }> {
+  using _shown = showWork(context, `copying the workspace of ${parent}`);
+  return await owner.fork(parent, { name, signal: context.signal });
 }
 
 const HELP = `

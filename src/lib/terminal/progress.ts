@@ -62,3 +62,48 @@ function plainLines(target: ProgressTarget): Progress {
     close: () => undefined,
   };
 }
+
+/** Whoever waits no longer than this is told nothing. */
+const QUIET_MS = 2000;
+const REDRAW_MS = 500;
+/** Between two lines that stay, where nothing can be drawn over. */
+const APART_MS = 10_000;
+
+/**
+ * Shows work that takes longer than two seconds, until this is disposed of: on a terminal one live line, elsewhere a plain line every ten seconds.
+ * `describe` says what to show at a time of `performance.now()`; null for nothing.
+ */
+export class LongWork implements Disposable {
+  readonly #progress: Progress;
+  readonly #describe: (now: number) => string | null;
+  readonly #timer: NodeJS.Timeout;
+  readonly #apartMs: number;
+  #nextAt = performance.now() + QUIET_MS;
+
+  constructor(
+    target: ProgressTarget,
+    describe: (now: number) => string | null,
+    options: ProgressOptions = {},
+  ) {
+    this.#progress = createProgress(target, options);
+    this.#describe = describe;
+    this.#apartMs = target.isTTY === true ? 0 : APART_MS;
+    this.#timer = setInterval(() => this.#show(), REDRAW_MS).unref();
+  }
+
+  #show(): void {
+    const now = performance.now();
+    if (now < this.#nextAt) return;
+    const line = this.#describe(now);
+    if (line === null) this.#progress.close();
+    else {
+      this.#progress.step(line);
+      this.#nextAt = now + this.#apartMs;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#progress.close();
+  }
+}

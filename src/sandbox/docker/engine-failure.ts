@@ -67,10 +67,21 @@ export function engineFailure(cause: unknown, context: { doing: string; address:
   }
   return new BrigError(`cannot ${context.doing}: ${words} (HTTP ${status})`, {
     code: "engine.failed",
+    hint: hidesFolder(words) ? SHARE_FOLDER : undefined,
     errno: errnoIn(words),
     cause,
   });
 }
+
+/** Whether the engine does not have a folder of this machine: Docker Desktop's virtual machine has those that are shared with it. */
+function hidesFolder(words: string): boolean {
+  return /^(?:mounts denied\b|error while creating mount source path)|bind source path does not exist/i.test(
+    words,
+  );
+}
+
+const SHARE_FOLDER =
+  "let the engine see that folder: in Docker Desktop under Settings, Resources, File sharing; or use one that it sees";
 
 /**
  * The engine names errors of system calls only in words, and at their end. What comes before may be names of files, which somebody

@@ -1,4 +1,5 @@
 import type { Duplex, Readable } from "node:stream";
+import type { PulledBytes } from "./calls/pull-bytes.js";
 
 export interface EngineInfo {
   /** "docker" or "podman". */
@@ -9,6 +10,8 @@ export interface EngineInfo {
   /** The architecture by Docker's name for it: "amd64", "arm64". */
   arch: string;
   os: string;
+  /** The name of its system, e.g. "Debian GNU/Linux 12 (bookworm)"; "Docker Desktop" for that one's virtual machine. */
+  operatingSystem: string;
   kernel: string;
   cgroupVersion: "1" | "2";
   cgroupDriver: string;
@@ -229,13 +232,16 @@ export interface Engine extends EngineConnection {
   imageHistory(ref: string): Promise<ImageLayer[]>;
   buildImage(context: Readable, options: BuildOptions): Promise<void>;
   importImage(tar: Readable, tag: string): Promise<void>;
-  pullImage(ref: string, options?: Pick<BuildOptions, "onProgress" | "signal">): Promise<void>;
+  pullImage(ref: string, options?: { onProgress?: PullProgress; signal?: AbortSignal }): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
   /** Removes only this name if there are others. The engine refuses for an image in use. */
   removeImage(ref: string): Promise<void>;
 
   diskUsage(): Promise<DiskUsage>;
 }
+
+/** Called with each line of the engine's progress, and with how far the pull is if the line is about one of its layers. */
+export type PullProgress = (line: string, pulled?: PulledBytes) => void;
 
 /** An entry of the engine's own log of events about one container. */
 export interface ContainerEvent {

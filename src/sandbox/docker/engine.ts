@@ -62,6 +62,7 @@ const runtimeReply = object({
 });
 
 const infoReply = object({
+  OperatingSystem: nullish(string),
   CgroupVersion: nullish(oneOf("1", "2")),
   CgroupDriver: nullish(string),
   Runtimes: nullish(record(nullish(runtimeReply))),
@@ -94,6 +95,7 @@ async function askInfo(client: Client): Promise<EngineInfo> {
     apiVersion,
     arch: version.Arch,
     os: version.Os,
+    operatingSystem: info.OperatingSystem ?? "",
     kernel: version.KernelVersion ?? "",
     cgroupVersion: info.CgroupVersion ?? "1",
     cgroupDriver: info.CgroupDriver ?? "",

@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { TarFile } from "../docker/calls/tar.js";
-import type { Engine } from "../docker/engine-types.js";
+import type { Engine, PullProgress } from "../docker/engine-types.js";
 import { completeFiles } from "./build-context.js";
 import type { ImageDefinition, ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
@@ -13,8 +13,8 @@ export const imageLabel = "brig.image";
 
 export interface EnsureOptions<Name extends ImageName = ImageName> {
   names: readonly Name[];
-  /** Called with each line of progress; it begins with the image that is being built. */
-  onProgress?: ((line: string) => void) | undefined;
+  /** Called with each line of progress; it begins with the image that is being built or pulled. */
+  onProgress?: PullProgress | undefined;
   signal?: AbortSignal | undefined;
   /** To which `$BRIG_HOME` what a build leaves belongs. Undefined for none. */
   brigHome?: string | undefined;
@@ -41,7 +41,7 @@ export async function ensureImages<Name extends ImageName>(
       base ??= ensureImages(engine, { ...common, names: [below] }).then((tags) => tags[below]);
       return base;
     }
-    const onProgress = (line: string) => options.onProgress?.(`debian: ${line}`);
+    const onProgress: PullProgress = (line, pulled) => options.onProgress?.(`debian: ${line}`, pulled);
     parent ??= (options.provideParent ?? provideParent)(engine, { arch, onProgress, signal: ends.signal });
     return parent;
   };
@@ -138,7 +138,7 @@ const stallMs = 60_000;
 export interface ParentOptions {
   /** The engine's: "amd64" or "arm64". */
   arch: string;
-  onProgress?: ((line: string) => void) | undefined;
+  onProgress?: PullProgress | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -171,10 +171,10 @@ async function pullDebian(engine: Engine, { onProgress, signal }: ParentOptions)
   try {
     await engine.pullImage(debian, {
       signal: ends.signal,
-      onProgress: (line) => {
+      onProgress: (line, pulled) => {
         clearTimeout(timer);
         timer = setTimeout(() => stalled.abort(), stallMs);
-        onProgress?.(line);
+        onProgress?.(line, pulled);
       },
     });
   } finally {

@@ -2,7 +2,7 @@ import type { CliContext } from "../../command/index.js";
 import { egressChoice, flaggedSettings, openSandbox } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
-import type { EgressSettings, HostMount, Sandbox } from "../../sandbox/index.js";
+import type { EgressSettings, HostMount, Sandbox, SandboxSettings } from "../../sandbox/index.js";
 import { resolveSettings } from "../../sandbox/index.js";
 import type { PreparedAgent } from "./agents/prepare-agent.js";
 import type { WrapCall } from "./wrap-call.js";
@@ -19,6 +19,8 @@ interface OpenWrapped {
   sandbox: Sandbox;
   /** The environment variables that get placeholders for the secrets of config.toml. Empty without a list of allowed hosts. */
   configured: ReadonlySet<string>;
+  /** The secrets that are put into requests; null without a list of allowed hosts. */
+  inspection: NonNullable<SandboxSettings["inspection"]> | null;
 }
 
 /**
@@ -45,16 +47,19 @@ export async function openWrapped(
         if (!Object.hasOwn(shown, name)) configured.add(name);
       return settings;
     },
-    ...(prepared.keys.length > 0 && network !== "none" && { egress: { secrets: secretsOf(prepared) } }),
+    ...(prepared.keys.length > 0 &&
+      network !== "none" && { egress: { secrets: secretsOf(prepared), rules: [...prepared.rules] } }),
   };
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
-    const sandbox = await openSandbox(
-      async () => ({ ...(await resolveSettings(unresolved)), hostMounts, privateHome }),
-      context,
-    );
-    return { sandbox, configured };
+    let inspection: SandboxSettings["inspection"];
+    const sandbox = await openSandbox(async () => {
+      const settings = { ...(await resolveSettings(unresolved)), hostMounts, privateHome };
+      inspection = settings.inspection;
+      return settings;
+    }, context);
+    return { sandbox, configured, inspection: inspection ?? null };
   } finally {
     progress.close();
   }
@@ -83,9 +88,9 @@ function networkFor(
 
 function secretsOf({ keys }: PreparedAgent): NonNullable<EgressSettings["secrets"]> {
   return Object.fromEntries(
-    keys.map(({ variable, hosts, value, isPlainHttp = false }) => [
+    keys.map(({ variable, hosts, value, headers, isPlainHttp = false }) => [
       variable,
-      { hosts: [...hosts], value, plain_http: isPlainHttp },
+      { hosts: [...hosts], value, plain_http: isPlainHttp, ...(headers && { headers: [...headers] }) },
     ]),
   );
 }

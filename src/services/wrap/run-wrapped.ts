@@ -12,10 +12,13 @@ import {
   terminalSize,
 } from "../../command/index.js";
 import { type BrigError, invalidUsage } from "../../errors.js";
-import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { ExitStatus, Sandbox } from "../../sandbox/index.js";
 import { missingKey, type PreparedAgent, prepareAgent } from "./agents/prepare-agent.js";
+import { askLine } from "./ask-line.js";
+import { trustingArguments, trustOf, writeTrust } from "./configuration/folder-trust.js";
 import { copyConfiguration, linkConfiguration, mountsOf, writeLogin } from "./configuration/place-files.js";
+import { LoginInForce } from "./login-in-force.js";
 import { openWrapped } from "./open-wrapped.js";
 import { findHostProgram, type ProgramSearch } from "./program/host-program.js";
 import { type InsideView, lookInside } from "./program/look-inside.js";
@@ -46,12 +49,21 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
     throw setUpAlready(session.name);
   if (session !== null) await requireSmallHome(session, { limit: flags.homeLimit, signal: context.signal });
   const prepared = await prepareAgent(
-    { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access, shown: flags.env ?? {} },
+    {
+      ...{ argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access },
+      ...{ shown: flags.env ?? {}, signal: context.signal },
+    },
     context.environment,
   );
+  const workspace = flags.workspace === "none" ? null : resolve(call.directory, flags.cd ?? ".");
+  const trust = await trustOf(prepared, { argv: call.argv, workspace }, context);
   const found = await programOnHost(prepared, call, context);
   const configurationMounts = access === "read-only" ? mountsOf(prepared.configuration) : [];
-  const { sandbox: opened, configured } = await openWrapped(call, context, {
+  const {
+    sandbox: opened,
+    configured,
+    inspection,
+  } = await openWrapped(call, context, {
     prepared,
     hostMounts: [...(found.kind === "found" ? [found.program.mount] : []), ...configurationMounts],
     privateHome: session?.home,
@@ -59,7 +71,8 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   await using sandbox = opened;
   // The set-up comes first, since it may install the agent, and must not find things that are only for the agent.
   if (flags.setup !== undefined) await setUpBeforeTerminal(sandbox, flags, context);
-  const inside = await lookInside(sandbox, { argv: prepared.argv, found, signal: context.signal });
+  const argv = trustingArguments(prepared.argv, trust);
+  const inside = await lookInside(sandbox, { argv, found, signal: context.signal });
   if (inside.kind === "missing") {
     await say(context.stderr, `brig: ${inside.message}\n`);
     return NOT_FOUND;
@@ -69,13 +82,23 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
     await configure(sandbox, { prepared, access, inside, context });
   if (prepared.login !== null)
     await writeLogin(sandbox, prepared.login, { home: inside.home, signal: context.signal });
+  if (trust !== null) await writeTrust(sandbox, trust, { home: inside.home, signal: context.signal });
+  const { login } = prepared;
+  using inForce =
+    login?.kind === "chatgpt" && inspection !== null ? new LoginInForce(login.login, inspection) : null;
   const begun = recordOf(call, prepared, session?.record ?? null);
   await session?.save(begun);
   await say(context.stderr, introduction(prepared, { inside, session, isConfigured, configured }));
+  if (lacksLogin(prepared, configured)) await waitBefore(prepared, context);
   const label = { session: session?.name ?? null, command: call.argv.join(" ") };
   await publishPorts(sandbox, { publish: flags.publish, ...label }, context);
   const status = await runInside(sandbox, { prepared, inside, call }, context);
   await session?.save({ ...begun, exitCode: status.exitCode, usedAt: new Date().toISOString() });
+  if (inForce?.failure != null)
+    await say(
+      context.stderr,
+      neutralise(`brig: the login with ChatGPT could not be renewed: ${inForce.failure}\n`),
+    );
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
   await say(context.stderr, receiptText(await sandbox.close()));
   if (session !== null) await say(context.stderr, await homeWarning(session, flags.homeLimit));
@@ -155,6 +178,27 @@ async function runInside(
   return await attachTerminal(program, context, { takesInput: true });
 }
 
+function lacksKey({ missing }: PreparedAgent, configured: ReadonlySet<string>): boolean {
+  return missing.length > 0 && !missing.some((name) => configured.has(name));
+}
+
+/** Whether Codex would ask for a login that cannot succeed inside. */
+function lacksLogin(prepared: PreparedAgent, configured: ReadonlySet<string>): boolean {
+  return prepared.agent?.name === "codex" && lacksKey(prepared, configured);
+}
+
+/** Says what makes the agent work, and waits at a terminal until that has been read: the agent's screen hides it. */
+async function waitBefore({ agent }: PreparedAgent, context: CliContext): Promise<void> {
+  const { stdin, stdout, stderr } = context;
+  const name = agent?.name ?? "the agent";
+  await say(
+    stderr,
+    `brig: ${name} cannot reach its model that way. This logs in with a ChatGPT plan, whose tokens stay outside:\n\n  brig login\n\n`,
+  );
+  if (stdin.isTTY !== true || stdout.isTTY !== true) return;
+  await askLine(`Enter starts ${name} all the same, ctrl-C ends it here `, context);
+}
+
 interface Introduced {
   inside: InsideView & { kind: "ready" };
   session: WrappedSession | null;
@@ -182,9 +226,7 @@ function introduction(
         ? `the secret ${name} of config.toml is not used, since the agent's key has the same name`
         : `${name} is a secret of config.toml, which stays outside`,
     ),
-    ...(missing.length > 0 && !missing.some((name) => configured.has(name))
-      ? [missingKey(agent, missing)]
-      : []),
+    ...(lacksKey(prepared, configured) ? [missingKey(agent, missing)] : []),
     ...(isConfigured ? [] : configuration.leftOut.map((one) => `left out of the configuration: ${one}`)),
     ...notes,
     ...(session === null && agent !== null

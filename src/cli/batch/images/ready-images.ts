@@ -1,6 +1,7 @@
 import type { RunImages, Task, WantedImage } from "../../../batch/index.js";
 import { refuseUnbuildable, wantedImages } from "../../../batch/index.js";
 import { BrigError } from "../../../errors.js";
+import { Estimate } from "../../../lib/time/estimate.js";
 import type { Engine } from "../../../sandbox/index.js";
 
 /**
@@ -22,13 +23,16 @@ export async function prebuild(
   images: RunImages,
   { onReady, signal }: { onReady: (line: string) => void; signal: AbortSignal },
 ): Promise<void> {
+  const estimate = new Estimate("steps", performance.now());
   let settled = 0;
   const failed = await images.prebuild(wanted, {
     signal,
     onSettled: (outcome) => {
       settled++;
+      const now = performance.now();
+      estimate.update({ done: settled, total: wanted.length }, now);
       const fate = "error" in outcome ? "failed" : "is ready";
-      onReady(`the image of ${outcome.task} ${fate} (${settled} of ${wanted.length})`);
+      onReady(`the image of ${outcome.task} ${fate} (${estimate.text(now)})`);
     },
   });
   if (failed.length === 0) return;

@@ -12,17 +12,15 @@ export function batchRows(view: BatchView, nowMs: number): string[] {
   return [progressLine(view, nowMs), ...wait, ...scoreLine(view), ...runningLines(view, nowMs)];
 }
 
-/** "12 of 64 done · 4 running · 5.2 a minute · about 10 m 00 s left · $1.24" */
+/** "12 of 64 done · 4 running · 5.2 a minute · about 10 min left · $1.24" */
 export function progressLine(view: BatchView, nowMs: number): string {
-  const rate = view.rate(nowMs);
-  const left = view.total - view.done;
+  const perMinute = view.perMinute(nowMs);
+  const left = view.leftText(nowMs);
   const parts = [
     `${view.done} of ${view.total} done`,
     `${view.running.size} running`,
-    ...(rate === null ? [] : [`${rate.perMinute.toPrecision(2)} a minute`]),
-    ...(rate === null || left === 0 || view.stop !== null
-      ? []
-      : [`about ${formatDuration(rate.leftMs)} left`]),
+    ...(perMinute === null ? [] : [`${perMinute.toPrecision(2)} a minute`]),
+    ...(left === "" ? [] : [left]),
     ...(view.costUsd > 0 ? [`$${view.costUsd.toFixed(2)}`] : []),
     ...(view.stop === null ? [] : [stopText(view.stop, view)]),
   ];

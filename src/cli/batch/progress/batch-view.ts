@@ -1,5 +1,6 @@
 import type { AttemptStage, BatchEvent, BatchStop, BatchWait } from "../../../batch/index.js";
 import { attemptKey, meanReward, passes } from "../../../batch/index.js";
+import { SteadyTime } from "../../../lib/time/estimate.js";
 
 interface RunningAttempt {
   task: string;
@@ -9,6 +10,9 @@ interface RunningAttempt {
   grading?: { number: number; atMost: number } | undefined;
   sinceMs: number;
 }
+
+/** Fewer say too little about the others. */
+const LEAST_ENDED = 3;
 
 /** Everything about a run that is shown while it lasts. */
 export class BatchView {
@@ -26,6 +30,11 @@ export class BatchView {
   /** Why nothing starts; null while attempts do. */
   wait: BatchWait | null = null;
   #startedAtMs = 0;
+  /** How long the attempts took that have ended in this run. */
+  readonly #tookMs: number[] = [];
+  /** The most attempts that ran at the same time. */
+  #width = 1;
+  readonly #left = new SteadyTime();
   readonly #rewards = new Map<string, number[]>();
 
   /** `nowMs`: a clock that only grows. */
@@ -38,6 +47,7 @@ export class BatchView {
         return;
       case "attempt-started":
         this.running.set(attemptKey(event), { ...event, stage: null, sinceMs: nowMs });
+        this.#width = Math.max(this.#width, this.running.size);
         return;
       case "attempt-stage": {
         const attempt = this.running.get(attemptKey(event));
@@ -47,10 +57,14 @@ export class BatchView {
       case "attempt-retried":
         this.running.delete(attemptKey(event));
         return;
-      case "attempt-ended":
+      case "attempt-ended": {
+        const attempt = this.running.get(attemptKey(event.result));
         this.running.delete(attemptKey(event.result));
+        if (attempt !== undefined && event.result.status !== "cancelled")
+          this.#tookMs.push(nowMs - attempt.sinceMs);
         this.#addResult(event.result);
         return;
+      }
       case "waiting":
         this.wait = event.reason;
         return;
@@ -82,12 +96,29 @@ export class BatchView {
     return this.#rewards.size;
   }
 
-  /** Attempts that end per minute, and an estimate of the time left. Null before the first attempt has ended. */
-  rate(nowMs: number): { perMinute: number; leftMs: number } | null {
+  /** Attempts that end per minute. Null before the first one has ended. */
+  perMinute(nowMs: number): number | null {
     const elapsedMs = nowMs - this.#startedAtMs;
-    if (this.ended === 0 || elapsedMs <= 0) return null;
-    const left = this.total - this.done;
-    return { perMinute: (this.ended / elapsedMs) * 60_000, leftMs: (left * elapsedMs) / this.ended };
+    return this.ended === 0 || elapsedMs <= 0 ? null : (this.ended / elapsedMs) * 60_000;
+  }
+
+  /**
+   * Each attempt takes as long as the median of those that have ended, and as many run at once as have. Null before enough have
+   * ended, while nothing can start, and if nothing will.
+   */
+  leftMs(nowMs: number): number | null {
+    const isHalted = this.stop !== null || this.wait?.kind === "engine" || this.wait?.kind === "model";
+    const each = isHalted || this.#tookMs.length < LEAST_ENDED ? null : median(this.#tookMs);
+    const waiting = this.total - this.done - this.running.size;
+    if (each === null || waiting + this.running.size <= 0) return null;
+    const rests = [...this.running.values()].map(({ sinceMs }) => Math.max(0, each - (nowMs - sinceMs)));
+    const work = rests.reduce((sum, rest) => sum + rest, 0) + waiting * each;
+    return Math.max(work / this.#width, ...rests);
+  }
+
+  /** "about 4 min left"; empty while that is unknown. */
+  leftText(nowMs: number): string {
+    return this.#left.text(this.leftMs(nowMs), nowMs);
   }
 
   longest(count: number): RunningAttempt[] {
@@ -107,4 +138,11 @@ export class BatchView {
     const name = result.failure?.class ?? result.status;
     this.failures.set(name, (this.failures.get(name) ?? 0) + 1);
   }
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [upper = 0, lower = upper] = [sorted[middle], sorted[middle - 1]];
+  return sorted.length % 2 === 1 ? upper : (lower + upper) / 2;
 }

@@ -13,7 +13,7 @@ import {
 } from "../../../lib/json/json-shape.js";
 import { type Client, nullIfMissing, uploading } from "../client.js";
 import { errnoIn, streamedFailure } from "../engine-failure.js";
-import type { BuildOptions, Engine, ImageSummary } from "../engine-types.js";
+import type { BuildOptions, Engine, ImageSummary, PullProgress } from "../engine-types.js";
 import { checkImageName } from "./image-name.js";
 import { progressLines } from "./progress-lines.js";
 
@@ -181,11 +181,11 @@ function buildQuery({
 
 async function follow(
   reply: Readable,
-  { doing, onProgress }: { doing: string; onProgress?: ((line: string) => void) | undefined },
+  { doing, onProgress }: { doing: string; onProgress?: PullProgress | undefined },
 ): Promise<void> {
   for await (const line of progressLines(reply)) {
     if (line.kind === "error") throw streamedFailure(line.text, doing);
-    onProgress?.(line.text);
+    onProgress?.(line.text, line.pulled);
   }
 }
 

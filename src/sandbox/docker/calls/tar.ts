@@ -45,6 +45,16 @@ export function streamTar(entries: Iterable<TarEntry> | AsyncIterable<TarEntry>)
   return Readable.from(packed(entries));
 }
 
+const BLOCK_BYTES = 512;
+
+/** About how long the archive of these entries is, whose contents are not read: longer names take a little more. */
+export async function tarBytes(entries: AsyncIterable<TarEntry>): Promise<number> {
+  let blocks = 2;
+  for await (const entry of entries)
+    blocks += 1 + (entry.kind === "file" ? Math.ceil(entry.sizeBytes / BLOCK_BYTES) : 0);
+  return blocks * BLOCK_BYTES;
+}
+
 /** Takes the first entry when somebody reads, so that a failure does not come before anybody listens. */
 async function* packed(entries: Iterable<TarEntry> | AsyncIterable<TarEntry>): AsyncGenerator<Uint8Array> {
   const tar = pack();

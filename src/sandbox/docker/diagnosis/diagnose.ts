@@ -1,6 +1,6 @@
-import { statfs } from "node:fs/promises";
 import { formatBytes } from "../../../lib/bytes.js";
 import { compareVersions } from "../api-version.js";
+import { freeSpace, isThisMachine } from "../disk/this-machine.js";
 import type { Engine, EngineHealth, EngineInfo } from "../engine-types.js";
 import { isRootless } from "../rootless.js";
 import { checkAdvisories } from "./advisories.js";
@@ -34,12 +34,19 @@ export async function diagnose(engine: DiagnosedEngine): Promise<Check[]> {
   ];
 }
 
-function checkEngine({ endpoint }: DiagnosedEngine, { product, version, arch, kernel }: EngineInfo): Check {
+function checkEngine({ endpoint }: DiagnosedEngine, info: EngineInfo): Check {
+  const { product, version, arch, kernel } = info;
+  const of = isDockerDesktop(info) ? " of Docker Desktop" : "";
   return check({
     id: "engine",
     title: "container engine",
-    found: `${product} ${version} on ${arch}, Linux ${kernel}, at ${endpoint}`,
+    found: `${product} ${version}${of} on ${arch}, Linux ${kernel}, at ${endpoint}`,
   });
+}
+
+/** It runs containers in a virtual machine of its own, on Linux too. */
+function isDockerDesktop({ operatingSystem }: EngineInfo): boolean {
+  return operatingSystem === "Docker Desktop";
 }
 
 function checkVersions({ product, version, components }: EngineInfo): Check {
@@ -93,15 +100,17 @@ function checkMandatoryAccess({ securityOptions }: EngineInfo): Check {
   );
 }
 
-function checkUserNamespaces({ securityOptions }: EngineInfo): Check {
+function checkUserNamespaces(info: EngineInfo): Check {
+  const { securityOptions } = info;
   const names = ["rootless", "userns"].filter((name) => securityOptions.includes(`name=${name}`));
   return check(
     { id: "user-namespaces", title: "user namespaces", found: names.join(", ") || "not used" },
     names.length === 0
       ? {
           status: "warn",
-          advice:
-            "a process that escapes as root is root on the host; rootless Docker or Podman, or userns-remap, prevents it",
+          advice: isDockerDesktop(info)
+            ? "a process that escapes as root is root in Docker Desktop's virtual machine, and reaches what that shares with this machine"
+            : "a process that escapes as root is root on the host; rootless Docker or Podman, or userns-remap, prevents it",
         }
       : undefined,
   );
@@ -130,18 +139,17 @@ function checkStorage({ storageDriver }: EngineInfo): Check {
   );
 }
 
-/** The disk is visible only if the engine runs on this machine. */
-async function checkDisk({ endpoint }: DiagnosedEngine, { dockerRootDir }: EngineInfo): Promise<Check> {
+/** The disk is visible only if the engine runs on this machine, and not in a virtual one. */
+async function checkDisk({ endpoint }: DiagnosedEngine, info: EngineInfo): Promise<Check> {
   const about = { id: "disk", title: "free disk" };
-  const disk = endpoint.startsWith("unix://") ? await statfs(dockerRootDir).catch(() => null) : null;
-  if (disk === null) return check({ ...about, found: "not visible from here" });
-  const freeBytes = disk.bavail * disk.bsize;
+  const space = (await isThisMachine(endpoint, info)) ? await freeSpace(info.dockerRootDir) : null;
+  if (space === null) return check({ ...about, found: "not visible from here" });
   return check(
-    { ...about, found: `${formatBytes(freeBytes)} at ${dockerRootDir}` },
-    freeBytes >= lowBytes
+    { ...about, found: `${formatBytes(space.bytes)} at ${info.dockerRootDir}` },
+    space.bytes >= lowBytes
       ? undefined
       : {
-          status: freeBytes < scarceBytes ? "fail" : "warn",
+          status: space.bytes < scarceBytes ? "fail" : "warn",
           advice: "free some space: docker system prune, brig gc",
         },
   );

@@ -5,7 +5,8 @@ import { BrigError, isBrigError } from "../../../errors.js";
 import { Gate } from "../../../lib/time/gate.js";
 import { SharedWork } from "../../../lib/time/shared-work.js";
 import { TimeLimit } from "../../../lib/time/time-limit.js";
-import type { Engine, ImageSummary } from "../../docker/engine-types.js";
+import type { PulledBytes } from "../../docker/calls/pull-bytes.js";
+import type { Engine, ImageSummary, PullProgress } from "../../docker/engine-types.js";
 import { withLock } from "../lock.js";
 import { finishedLabels, unfinishedInstruction } from "../unfinished.js";
 import { type BuildPlan, type ContextFiles, type ImageBuild, packContext, planBuild } from "./build-plan.js";
@@ -320,7 +321,8 @@ export class ImageReferences {
     const subject = { image: name, task };
     return await activity.run(subject, signal, async () => {
       activity.tell({ ...subject, stage: "pull" });
-      const onProgress = (line: string) => activity.tell({ ...subject, stage: "pull", line });
+      const onProgress: PullProgress = (line, pulled) =>
+        activity.tell({ ...subject, stage: "pull", line, pulled });
       await engine.pullImage(name, { onProgress, signal });
       const pulled = await engine.inspectImage(name);
       if (pulled !== null) return pulled;
@@ -369,6 +371,8 @@ export interface ImageProgress {
   stage: "queue" | "wait" | "pull" | "build" | "ready" | "failed";
   /** A line of the engine's progress. */
   line?: string;
+  /** How far a pull is; only with a line about one of its layers. */
+  pulled?: PulledBytes | undefined;
   /** The number of steps that a build has at most, as it begins. */
   steps?: number;
 }

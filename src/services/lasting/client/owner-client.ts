@@ -164,6 +164,14 @@ export class OwnerClient {
     await this.ask({ method: "GET", path: copyPath("archive", place, { top }), signal }, take);
   }
 
+  /** About how long that archive is. */
+  async archiveBytes(place: SandboxPath, signal: AbortSignal): Promise<number> {
+    const answer = await this.json({ method: "GET", path: copyPath("size", place, {}), signal });
+    const size = readOrNull(sizeShape, answer);
+    if (size === null) throw notUnderstood();
+    return size.bytes;
+  }
+
   /** Writes an archive to a path of the sandbox: its top, or with `hasTop` false all that it has. */
   async writeArchive(
     place: SandboxPath,
@@ -238,6 +246,7 @@ export interface SandboxPath {
 }
 
 const typeShape = object({ type: string });
+const sizeShape = object({ bytes: number });
 
 function copyPath(verb: string, { sandbox, path }: SandboxPath, more: Record<string, string>): string {
   return `${sandboxPath(sandbox)}/${verb}?${new URLSearchParams({ path, ...more })}`;

@@ -18,7 +18,7 @@ import type { Readable } from "node:stream";
 import { BrigError } from "../../../errors.js";
 import { errnoOf, systemReason } from "../../../lib/errno.js";
 import type { ReceivedEntry, TarEntry } from "../../../sandbox/index.js";
-import { readTar, streamTar } from "../../../sandbox/index.js";
+import { readTar, streamTar, tarBytes } from "../../../sandbox/index.js";
 import { innerPath, TOP } from "../../serve/files/sandbox-archive.js";
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW } = constants;
@@ -26,6 +26,11 @@ const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW } = constan
 /** An archive of a file or directory of this machine. Links are copied as links. Errors on the stream: those of the system. */
 export function readHostTree(path: string): Readable {
   return streamTar(entriesAt(path, TOP));
+}
+
+/** About how long that archive is. Errors: those of the system. */
+export async function hostTreeBytes(path: string): Promise<number> {
+  return await tarBytes(entriesAt(path, TOP));
 }
 
 async function* entriesAt(path: string, name: string): AsyncGenerator<TarEntry> {

@@ -8,7 +8,7 @@ import { parseJson } from "../../../lib/json/parse-json.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import type { Sandbox } from "../../../sandbox/index.js";
 import { readVersion } from "../../../version.js";
-import { readArchive, TOP, writeArchive } from "../../serve/files/sandbox-archive.js";
+import { archiveBytes, readArchive, TOP, writeArchive } from "../../serve/files/sandbox-archive.js";
 import { refusedAnswer } from "../../serve/http/refusal.js";
 import type { OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
 import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
@@ -128,6 +128,12 @@ export class LocalCalls {
       case "GET sandboxes/NAME/archive":
       case "PUT sandboxes/NAME/archive":
         return await this.#copy(name, { call, given, request, response });
+      case "GET sandboxes/NAME/size":
+        return await this.#use(name, response, async ({ sandbox: { files }, signal }) =>
+          sendJson(response, 200, {
+            bytes: await archiveBytes(files, { path: given.get("path") ?? "", signal }),
+          }),
+        );
       case "GET sandboxes/NAME/usage":
         return await this.#use(name, response, async ({ sandbox, signal }) =>
           sendJson(response, 200, await usageOf(sandbox, signal)),

@@ -10,7 +10,7 @@ import type {
   SandboxFiles,
   TarEntry,
 } from "../../../sandbox/index.js";
-import { readTar, streamTar } from "../../../sandbox/index.js";
+import { readTar, streamTar, tarBytes } from "../../../sandbox/index.js";
 
 /** What the top of an archive is called, whatever it is called where it comes from and where it goes. */
 export const TOP = "top";
@@ -32,11 +32,20 @@ export function readArchive(
   files: SandboxFiles,
   { path, top, signal }: { path: string; top: string; signal: AbortSignal },
 ): Readable {
-  const entries = async function* () {
-    const above = await withoutLinks(files, posix.dirname(path), signal);
-    yield* entriesAt(files, { path: posix.join(above, posix.basename(path)), name: top, signal });
-  };
-  return streamTar(entries());
+  return streamTar(entriesBelow(files, { path, name: top, signal }));
+}
+
+/** About how long that archive is. Errors: `file.*`. */
+export async function archiveBytes(
+  files: SandboxFiles,
+  { path, signal }: { path: string; signal: AbortSignal },
+): Promise<number> {
+  return await tarBytes(entriesBelow(files, { path, name: TOP, signal }));
+}
+
+async function* entriesBelow(files: SandboxFiles, { path, name, signal }: Place): AsyncGenerator<TarEntry> {
+  const above = await withoutLinks(files, posix.dirname(path), signal);
+  yield* entriesAt(files, { path: posix.join(above, posix.basename(path)), name, signal });
 }
 
 interface Place {

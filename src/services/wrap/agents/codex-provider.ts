@@ -9,12 +9,15 @@ export interface CodexProvider {
   hosts: readonly string[];
   /** Whether Codex needs a login inside, because it reads the key from its login and not from a variable. */
   needsLogin: boolean;
+  /** Where Codex sends the requests of a login with ChatGPT. */
+  chatGptUrl: string;
   /** The configuration as it has to be in the sandbox. */
   configuration: string;
 }
 
 const OPENAI = "openai";
 const OPENAI_URL = "https://api.openai.com/v1";
+const CHATGPT_URL = "https://chatgpt.com/backend-api/codex";
 const OPENAI_KEYS = ["CODEX_API_KEY", "OPENAI_API_KEY"];
 
 const provider = object({ base_url: nullish(string), env_key: nullish(string) });
@@ -38,6 +41,7 @@ export function readCodexProvider(configuration: string): CodexProvider {
     keys: variables.map((variable) => ({ variable, hosts, isPlainHttp: isPlainHttp(address) })),
     hosts,
     needsLogin: own === null,
+    chatGptUrl: known?.openai_base_url == null ? CHATGPT_URL : address,
     configuration:
       parsed === null ? configuration : inSandbox(parsed, { configuration, id, address, isMoved }),
   };

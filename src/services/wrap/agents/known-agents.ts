@@ -8,6 +8,8 @@ export interface AgentKey {
   hosts: readonly string[];
   /** Whether the hosts are reached over plain HTTP, so that the key is sent without TLS. Default: false. */
   isPlainHttp?: boolean;
+  /** The headers that may have the key, in lower case. Default: those that usually have keys. */
+  headers?: readonly string[];
   /** If this variable is set on the host, the key is for the host of its URL instead. */
   addressVariable?: string;
 }

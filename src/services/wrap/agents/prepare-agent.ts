@@ -1,16 +1,14 @@
 import { join } from "node:path";
 import { invalidUsage } from "../../../errors.js";
-import { readTextFile } from "../../../lib/bounded-file.js";
 import type { Environment } from "../../../lib/env.js";
-import { nullish, object, readOrNull, string } from "../../../lib/json/json-shape.js";
-import { parseJson } from "../../../lib/json/parse-json.js";
 import {
   type Configuration,
   type ConfigurationFile,
   collectConfiguration,
 } from "../configuration/collect-files.js";
 import type { ConfigAccess } from "../wrap-flags.js";
-import { readCodexProvider } from "./codex-provider.js";
+import { type ChatGptLogin, findCodexLogin } from "./codex-login.js";
+import { type CodexProvider, readCodexProvider } from "./codex-provider.js";
 import { addressReaders } from "./configured-address.js";
 import { type AgentKey, findAgent, type KnownAgent, withoutOwnSandbox } from "./known-agents.js";
 import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
@@ -31,13 +29,20 @@ export interface PreparedAgent {
   configuration: Configuration;
   /** Variables for the agent. They contain no secrets. */
   variables: Readonly<Record<string, string>>;
-  /** The file of a login that the agent needs inside, and the variable whose placeholder it contains. */
-  login: { path: string; key: string } | null;
+  /** The only requests that hosts named here get. */
+  rules: readonly { host: string; path: string }[];
+  /** The file of a login that the agent needs inside. */
+  login: InsideLogin | null;
   /** The variables of keys that the agent could use. Empty if it has a key. */
   missing: readonly string[];
   /** Notes for the user, as sentences without a full stop. */
   notes: readonly string[];
 }
+
+/** A login in which the placeholders of these variables stand for what is outside. */
+export type InsideLogin =
+  | { kind: "key"; path: string; key: string }
+  | { kind: "chatgpt"; path: string; login: ChatGptLogin };
 
 export interface AgentRequest {
   argv: readonly string[];
@@ -46,11 +51,11 @@ export interface AgentRequest {
   access: ConfigAccess;
   /** The variables of `--env`, which the agent gets as they are. A key among them gets no placeholder. */
   shown: Readonly<Record<string, string>>;
+  signal: AbortSignal;
 }
 
 const CODEX_CONFIG = ".codex/config.toml";
 const CODEX_LOGIN = ".codex/auth.json";
-const MAX_LOGIN_BYTES = 64 * 1024;
 
 /** Reads the agent's configuration and keys from this machine. Error: `usage.invalid`. */
 export async function prepareAgent(request: AgentRequest, environment: Environment): Promise<PreparedAgent> {
@@ -64,6 +69,7 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
       hosts: given.flatMap(({ hosts }) => hosts),
       configuration: { files: [], leftOut: [] },
       variables: {},
+      rules: [],
       login: null,
       missing: [],
       notes: [],
@@ -81,7 +87,7 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
         });
   const prepared =
     agent.name === "codex"
-      ? await codex(configuration, environment)
+      ? await codex(configuration, environment, request.signal)
       : plain(agent, configuration, environment);
   const keys = [...prepared.keys, ...given].filter(({ variable }) => !Object.hasOwn(request.shown, variable));
   const argv = withoutOwnSandbox(request.argv, agent);
@@ -92,8 +98,10 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
     hosts: [...new Set([...agent.hosts, ...prepared.hosts, ...keys.flatMap(({ hosts }) => hosts)])],
     configuration: prepared.configuration ?? configuration,
     variables: { ...agent.environment, ...setVariables(agent.variables, environment), ...prepared.variables },
+    rules: prepared.rules ?? [],
     login: prepared.login ?? null,
     notes: [
+      ...(prepared.notes ?? []),
       ...(argv.length > request.argv.length
         ? [`${agent.name}'s own sandbox is off, since it runs in this one`]
         : []),
@@ -109,7 +117,9 @@ interface PreparedKeys {
   hosts: readonly string[];
   /** Default: the configuration as it was read. */
   configuration?: Configuration;
+  rules?: PreparedAgent["rules"];
   login?: PreparedAgent["login"];
+  notes?: readonly string[];
   /** Default: none. */
   variables?: Readonly<Record<string, string>>;
 }
@@ -174,35 +184,58 @@ function configuredAddresses(
   return { files: changed, keys, hosts };
 }
 
-/** Codex's configuration names the host and the variable; without a variable, its login may have a key. */
-async function codex(configuration: Configuration, environment: Environment): Promise<PreparedKeys> {
+/** Codex's configuration names the host and the variable; without a variable, there may be a login. */
+async function codex(
+  configuration: Configuration,
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<PreparedKeys> {
   const file = configuration.files.find(({ path }) => path === CODEX_CONFIG);
   const provider = readCodexProvider(file?.text ?? "");
-  const keys = provider.keys.map((key) => heldKey(key, environment)).filter((key) => key !== null);
-  const ofLogin = keys.length === 0 && provider.needsLogin ? await keyOfLogin(environment) : null;
-  const [wanted] = provider.keys;
-  if (ofLogin !== null && wanted !== undefined)
-    keys.push({ ...wanted, variable: "OPENAI_API_KEY", value: ofLogin });
   const files = configuration.files.map((one) =>
     one === file && provider.configuration !== one.text
       ? { ...one, text: provider.configuration, isUnchanged: false }
       : one,
   );
-  const [first] = keys;
-  return {
-    wanted: provider.keys,
-    keys: keys.slice(0, 1),
-    hosts: provider.hosts,
-    configuration: { ...configuration, files },
-    login: provider.needsLogin && first !== undefined ? { path: CODEX_LOGIN, key: first.variable } : null,
+  const common = { wanted: provider.keys, hosts: provider.hosts, configuration: { ...configuration, files } };
+  const [set] = provider.keys.flatMap((key) => heldKey(key, environment) ?? []);
+  if (!provider.needsLogin) return { ...common, keys: set === undefined ? [] : [set] };
+  const byKey = (key: HeldKey): PreparedKeys => {
+    return { ...common, keys: [key], login: { kind: "key", path: CODEX_LOGIN, key: key.variable } };
   };
+  if (set !== undefined) return byKey(set);
+  const found = await findCodexLogin(environment, signal);
+  const [wanted] = provider.keys;
+  if (found?.kind === "key" && wanted !== undefined)
+    return byKey({ ...wanted, variable: "OPENAI_API_KEY", value: found.key });
+  if (found?.kind === "chatgpt") return { ...common, ...withChatGpt(found.login, provider) };
+  const notes = found?.kind === "expired" ? ["Codex's own login with ChatGPT has expired"] : [];
+  return { ...common, keys: [], notes };
 }
 
-/** Null if Codex is not logged in with a key. */
-async function keyOfLogin({ codexHome }: Environment): Promise<string | null> {
-  const file = await readTextFile(join(codexHome, "auth.json"), MAX_LOGIN_BYTES);
-  const login = file.kind === "text" ? parseJson(file.text) : null;
-  return readOrNull(object({ OPENAI_API_KEY: nullish(string) }), login)?.OPENAI_API_KEY ?? null;
+/** The variables with the placeholders of a login with ChatGPT. */
+export const CHATGPT_TOKEN = "CHATGPT_ACCESS_TOKEN";
+export const CHATGPT_ACCOUNT = "CHATGPT_ACCOUNT_ID";
+
+/** The token is good for much more of ChatGPT than Codex's model, so it is sent to that alone. */
+function withChatGpt(
+  login: ChatGptLogin,
+  { chatGptUrl }: CodexProvider,
+): Pick<PreparedKeys, "keys" | "hosts" | "rules" | "login" | "notes"> {
+  const hosts = hostOf(chatGptUrl);
+  const common = { hosts, isPlainHttp: isPlainHttp(chatGptUrl) };
+  const { accessToken, accountId } = login.tokens;
+  const below = URL.canParse(chatGptUrl) ? new URL(chatGptUrl).pathname.replace(/\/$/, "") : "";
+  return {
+    keys: [
+      { ...common, variable: CHATGPT_TOKEN, value: accessToken, headers: ["authorization"] },
+      { ...common, variable: CHATGPT_ACCOUNT, value: accountId, headers: ["chatgpt-account-id"] },
+    ],
+    hosts,
+    rules: hosts.map((host) => ({ host, path: `${below}/**` })),
+    login: { kind: "chatgpt", path: CODEX_LOGIN, login },
+    notes: [login.owner],
+  };
 }
 
 const MIN_SECRET_CHARS = 8;
@@ -241,7 +274,7 @@ function missingSecret({ variable }: AgentKey): never {
 /** A sentence for the user, without a full stop. */
 export function missingKey(agent: KnownAgent | null, variables: readonly string[]): string {
   const name = agent?.name ?? "the agent";
-  const login = name === "codex" ? "; a login with ChatGPT is not taken into the sandbox" : "";
+  const login = name === "codex" ? ", and there is no login with ChatGPT" : "";
   return `no key is set for ${name} (${variables.join(", ")})${login}`;
 }
 

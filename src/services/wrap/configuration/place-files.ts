@@ -1,5 +1,7 @@
 import { BrigError, invalidUsage } from "../../../errors.js";
 import type { HostMount, Sandbox } from "../../../sandbox/index.js";
+import { placeholderLogin } from "../agents/codex-login.js";
+import { CHATGPT_ACCOUNT, CHATGPT_TOKEN, type InsideLogin } from "../agents/prepare-agent.js";
 import type { Configuration, ConfigurationFile } from "./collect-files.js";
 
 /** The directory in the sandbox into which configuration of the host is mounted. */
@@ -51,17 +53,23 @@ function mountedAt(index: number): string {
 }
 
 /**
- * Logs Codex in with the placeholder of a key, which commands of the sandbox have in a variable. Codex itself does not look
- * for the key of OpenAI in a variable. Each sandbox has another placeholder.
+ * Logs Codex in with the placeholders of a key or of tokens, which commands of the sandbox have in variables. Codex itself does not look
+ * for the key of OpenAI in a variable. Each sandbox has other placeholders.
  */
 export async function writeLogin(
   sandbox: Sandbox,
-  { path, key }: { path: string; key: string },
+  inside: InsideLogin,
   { home, signal }: { home: string; signal: AbortSignal },
 ): Promise<void> {
-  const { stdout } = await sandbox.exec(["/bin/sh", "-c", `printf %s "$${key}"`], { signal });
-  const target = `${home}/${path}`;
+  const names = inside.kind === "key" ? [inside.key] : [CHATGPT_TOKEN, CHATGPT_ACCOUNT];
+  const script = names.map((name) => `printf '%s\\n' "$${name}"`).join("; ");
+  const { stdout } = await sandbox.exec(["/bin/sh", "-c", script], { signal });
+  const [first = "", second = ""] = stdout.split("\n");
+  const target = `${home}/${inside.path}`;
   await sandbox.files.mkdir(target.slice(0, target.lastIndexOf("/")), { recursive: true, signal });
-  const login = JSON.stringify({ auth_mode: "apikey", OPENAI_API_KEY: stdout });
-  await sandbox.files.write(target, login, { mode: 0o600, signal });
+  const text =
+    inside.kind === "key"
+      ? JSON.stringify({ auth_mode: "apikey", OPENAI_API_KEY: first })
+      : placeholderLogin({ accessToken: first, accountId: second }, inside.login.plan);
+  await sandbox.files.write(target, text, { mode: 0o600, signal });
 }

@@ -40,11 +40,30 @@ describe("the rows of a run", () => {
       [ends({ task: "lost", ...infrastructure }), 30_000],
     );
     expect(batchRows(view, 60_000)).toEqual([
-      "4 of 10 done · 2 running · 2.0 a minute · about 3 m 00 s left · $0.50",
+      "4 of 10 done · 2 running · 2.0 a minute · $0.50",
       "reward 1.000 · 1 of 1 passed · no score: 1 engine-gone",
       "  one #1 · agent · 1 m 00 s",
       "  two #1 · 59.0 s",
     ]);
+  });
+
+  it("say how long the rest takes by the median of the attempts, once three have ended", () => {
+    const names = ["a", "b", "c", "d"];
+    const view = viewAfter([started, 0], ...names.map((name): [BatchEvent, number] => [begins(name), 0]));
+    const left = (now: number) => /· ([a-z].* left)/.exec(progressLine(view, now))?.[1];
+    view.take(ends({ task: "a" }), 5000);
+    view.take(ends({ task: "b" }), 100_000);
+    expect(left(100_000)).toBeUndefined();
+    view.take(ends({ task: "c" }), 100_000);
+    // 4 wait, 1 runs and is at its end by the median of 100 s; 4 ran at once.
+    expect(left(100_000)).toBe("about 2 min left");
+    view.take({ kind: "waiting", reason: { kind: "model", failed: 5, forMs: 1, message: "" } }, 100_000);
+    expect(left(100_000)).toBeUndefined();
+    view.take({ kind: "waiting", reason: null }, 100_000);
+    view.take(begins("e"), 100_000);
+    expect(left(150_000)).toBe("about 1 min left");
+    view.take({ kind: "draining", reason: { kind: "interrupted" }, running: 1 }, 150_000);
+    expect(left(150_000)).toBeUndefined();
   });
 
   it("say what the next attempt waits for, until it goes on", () => {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { createProgress } from "../../../../src/lib/terminal/progress.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createProgress, LongWork } from "../../../../src/lib/terminal/progress.js";
 
 function target(isTTY: boolean, columns?: number) {
   const written: string[] = [];
@@ -73,5 +73,59 @@ describe("progress elsewhere", () => {
     progress.step("starting");
     progress.close();
     expect(file.text()).toBe("pulling\na note\nstarting\n");
+  });
+});
+
+describe("work that takes long", () => {
+  /** A clock for both timers and `performance.now`. */
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("is not shown within two seconds", () => {
+    const terminal = target(true);
+    {
+      using _work = new LongWork(terminal, () => "copying");
+      vi.advanceTimersByTime(1900);
+    }
+    vi.advanceTimersByTime(60_000);
+    expect(terminal.text()).toBe("");
+  });
+
+  it("is a live line on a terminal, which is removed in the end", () => {
+    const terminal = target(true);
+    let done = 0;
+    {
+      using _work = new LongWork(terminal, () => `copied ${done}`);
+      vi.advanceTimersByTime(2500);
+      done = 7;
+      vi.advanceTimersByTime(500);
+    }
+    expect(terminal.text()).toBe("copied 0\r\x1b[2Kcopied 7\r\x1b[2K");
+  });
+
+  it("is a plain line every ten seconds elsewhere", () => {
+    const file = target(false);
+    const beganAt = performance.now();
+    {
+      using _work = new LongWork(file, (now) => `at ${Math.round((now - beganAt) / 1000)}`);
+      vi.advanceTimersByTime(25_000);
+    }
+    expect(file.text()).toBe("at 2\nat 12\nat 22\n");
+  });
+
+  it("shows nothing while there is nothing to say", () => {
+    const [terminal, file] = [target(true), target(false)];
+    let line: string | null = "busy";
+    using _live = new LongWork(terminal, () => line);
+    using _plain = new LongWork(file, () => line);
+    vi.advanceTimersByTime(3000);
+    line = null;
+    vi.advanceTimersByTime(20_000);
+    expect(terminal.text()).toBe("busy\r\x1b[2K");
+    expect(file.text()).toBe("busy\n");
   });
 });

@@ -10,6 +10,7 @@ export const engine: EngineInfo = {
   apiVersion: "1.41",
   arch: "amd64",
   os: "linux",
+  operatingSystem: "Debian GNU/Linux 12 (bookworm)",
   kernel: "6.1.0-test",
   cgroupVersion: "1",
   cgroupDriver: "cgroupfs",

@@ -33,6 +33,7 @@ describe("what an engine says of itself", () => {
   it("has an empty value for everything that it leaves out", async () => {
     expect(await made(info, (engine) => engine.info(), { KernelVersion: null })).toEqual({
       ...{ product: "docker", version: "28.0.0", apiVersion: "1.44", arch: "amd64", os: "linux", kernel: "" },
+      operatingSystem: "",
       ...{ cgroupVersion: "1", cgroupDriver: "", runtimes: [], defaultRuntime: "", securityOptions: [] },
       ...{ components: {}, storageDriver: "vfs", dockerRootDir: "", cpus: 1, memoryBytes: 1 },
     });
@@ -47,6 +48,7 @@ describe("what an engine says of itself", () => {
     const says = {
       ...info,
       ...{ CgroupVersion: "2", CgroupDriver: "systemd", DefaultRuntime: "runc", DockerRootDir: "/d" },
+      OperatingSystem: "Docker Desktop",
       SecurityOptions: ["name=seccomp"],
       Plugins: { Authorization: ["opa"] },
       Runtimes: {
@@ -59,7 +61,7 @@ describe("what an engine says of itself", () => {
     };
     expect(await made(says, (engine) => engine.info(), { KernelVersion: "6.1" })).toMatchObject({
       ...{ kernel: "6.1", cgroupVersion: "2", cgroupDriver: "systemd", defaultRuntime: "runc" },
-      ...{ dockerRootDir: "/d", securityOptions: ["name=seccomp"] },
+      ...{ dockerRootDir: "/d", securityOptions: ["name=seccomp"], operatingSystem: "Docker Desktop" },
       runtimes: [
         { name: "runc", program: "runc", args: [] },
         { name: "runsc", program: "/opt/runsc", args: ["--debug"] },

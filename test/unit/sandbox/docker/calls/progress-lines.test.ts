@@ -33,7 +33,55 @@ describe("progressLines", () => {
 
   it("names the layer a pull speaks of", async () => {
     const source = bytes({ status: "Downloading", id: "ab12", progress: "[=>  ]" });
-    expect(await read([source])).toEqual([{ kind: "progress", text: "ab12: Downloading [=>  ]" }]);
+    const [line] = await read([source]);
+    expect(line).toMatchObject({ kind: "progress", text: "ab12: Downloading [=>  ]" });
+  });
+
+  it("adds up what a pull has of its layers, once the engine has said how long each is", async () => {
+    const at = (id: string, status: string, current?: unknown, total?: unknown) => ({
+      ...{ id, status, progressDetail: current === undefined ? {} : { current, total } },
+    });
+    const source = bytes(
+      at("bookworm", "Pulling from library/debian"),
+      at("a", "Already exists"),
+      at("b", "Pulling fs layer"),
+      at("c", "Pulling fs layer"),
+      at("b", "Downloading", 30, 100),
+      at("c", "Downloading", 5, 50),
+      at("b", "Verifying Checksum"),
+      at("c", "Download complete"),
+      at("b", "Extracting", 40, 100),
+      at("b", "Pull complete"),
+      at("c", "Extracting", 3, undefined),
+      at("c", "Pull complete"),
+      { status: "Digest: sha256:1" },
+    );
+    const pulled = (await read([source])).map((line) => line.pulled);
+    const of = (downloaded: number, unpacked: number, total: number | null) => ({
+      downloaded,
+      unpacked,
+      total,
+    });
+    expect(pulled).toEqual([
+      ...[undefined, undefined, of(0, 0, null), of(0, 0, null), of(30, 0, null)],
+      ...[of(35, 0, 150), of(105, 0, 150), of(150, 0, 150), of(150, 40, 150), of(150, 100, 150)],
+      ...[of(150, 103, 150), of(150, 150, 150), undefined],
+    ]);
+  });
+
+  it("believes no impossible size of a layer, and keeps no endless list of them", async () => {
+    const sizes = [-1, 1.5, "7", null, Number.MAX_SAFE_INTEGER * 4];
+    const source = bytes(
+      ...sizes.map((size) => ({
+        id: "a",
+        status: "Downloading",
+        progressDetail: { current: size, total: size },
+      })),
+    );
+    for (const { pulled } of await read([source]))
+      expect(pulled).toEqual({ downloaded: 0, unpacked: 0, total: null });
+    const many = Array.from({ length: 1500 }, (_, at) => ({ id: `${at}`, status: "Pulling fs layer" }));
+    expect((await read([bytes(...many)])).filter(({ pulled }) => pulled !== undefined)).toHaveLength(1000);
   });
 
   it("ends with the error", async () => {

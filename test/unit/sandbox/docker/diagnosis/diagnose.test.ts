@@ -1,5 +1,7 @@
+import { release } from "node:os";
 import { describe, expect, it } from "vitest";
 import { diagnose } from "../../../../../src/sandbox/docker/diagnosis/diagnose.js";
+import { readMeminfo } from "../../../../../src/sandbox/docker/disk/this-machine.js";
 import type { EngineHealth, EngineInfo } from "../../../../../src/sandbox/docker/engine-types.js";
 
 const info: EngineInfo = {
@@ -8,6 +10,7 @@ const info: EngineInfo = {
   apiVersion: "1.44",
   arch: "amd64",
   os: "linux",
+  operatingSystem: "Debian GNU/Linux 13 (trixie)",
   kernel: "6.12.0",
   cgroupVersion: "2",
   cgroupDriver: "systemd",
@@ -91,16 +94,16 @@ describe("diagnose", () => {
     expect(await statusOf("clock", { health: { clockSkewMs: -900 } })).toBe("ok");
   });
 
-  it("looks at the disk only of an engine on this machine", async () => {
-    const far = await diagnose({ endpoint: "tcp://far", info: async () => info, health: async () => health });
-    const near = await diagnose({
-      endpoint: "unix:///x",
-      info: async () => info,
-      health: async () => health,
-    });
-    const found = (checks: typeof far) => checks.find(({ id }) => id === "disk")?.found;
-    expect(found(far)).toBe("not visible from here");
-    expect(found(near)).toMatch(/ [KMGT]iB at \//);
+  it("looks at the disk only of an engine on this machine, and not in a virtual one on it", async () => {
+    const memoryBytes = (await readMeminfo()).get("MemTotal") ?? 0;
+    const found = async (endpoint: string, kernel: string) => {
+      const asked = async () => ({ ...info, kernel, memoryBytes });
+      const checks = await diagnose({ endpoint, info: asked, health: async () => health });
+      return checks.find(({ id }) => id === "disk")?.found;
+    };
+    expect(await found("tcp://far", release())).toBe("not visible from here");
+    expect(await found("unix:///x", "6.6.31-linuxkit")).toBe("not visible from here");
+    expect(await found("unix:///x", release())).toMatch(/ [KMGT]iB at \//);
   });
 
   it.each<[string, string, Changes]>([
@@ -161,9 +164,11 @@ describe("diagnose", () => {
   });
 
   it("looks at no disk that is not there", async () => {
+    const memoryBytes = (await readMeminfo()).get("MemTotal") ?? 0;
+    const here = { ...info, kernel: release(), memoryBytes };
     const checks = await diagnose({
       endpoint: "unix:///x",
-      info: async () => ({ ...info, dockerRootDir: "/proc/nonexistent" }),
+      info: async () => ({ ...here, dockerRootDir: "/proc/nonexistent" }),
       health: async () => health,
     });
     expect(checks.find(({ id }) => id === "disk")).toMatchObject({

@@ -11,6 +11,7 @@ describe("the provider that Codex's configuration chooses", () => {
       })),
       hosts: ["api.openai.com"],
       needsLogin: true,
+      chatGptUrl: "https://chatgpt.com/backend-api/codex",
       configuration: "",
     });
     expect(readCodexProvider('openai_base_url = "https://proxy.example:8443/v1"').hosts).toEqual([
@@ -24,6 +25,7 @@ describe("the provider that Codex's configuration chooses", () => {
       keys: [{ variable: "OWN_KEY", hosts: ["models.example"], isPlainHttp: false }],
       hosts: ["models.example"],
       needsLogin: false,
+      chatGptUrl: "https://chatgpt.com/backend-api/codex",
       configuration: text,
     });
   });

@@ -20,7 +20,15 @@ async function prepare(
     await writeFile(join(home, path), text);
   }
   const given = Object.entries(variables).map(([name, value]) => [name, value.replace("$HOME", home)]);
-  const request = { argv: [agent], agent: undefined, secrets: [], access: "copy", shown: {} } as const;
+  const { signal } = new AbortController();
+  const request = {
+    argv: [agent],
+    agent: undefined,
+    secrets: [],
+    access: "copy",
+    shown: {},
+    signal,
+  } as const;
   return await prepareAgent(request, readEnvironment({ HOME: home, ...Object.fromEntries(given) }));
 }
 
@@ -138,5 +146,102 @@ describe("Gemini's configuration", () => {
     expect(held(await prepare("gemini", {}, { GOOGLE_API_KEY: key }))).toEqual([
       ["GOOGLE_API_KEY", ["aiplatform.googleapis.com"], false],
     ]);
+  });
+});
+
+describe("Codex's login", () => {
+  const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.sig`;
+  const account = { chatgpt_account_id: "account-of-the-person", chatgpt_plan_type: "pro" };
+  const tokens = (changes: object = {}) => ({
+    ...{ id_token: jwt({ "https://api.openai.com/auth": account }), access_token: "token-of-the-person" },
+    ...{ refresh_token: "refresh", ...changes },
+  });
+  const file = ".codex/auth.json";
+  const chatgpt = (changes?: object) => JSON.stringify({ OPENAI_API_KEY: null, tokens: tokens(changes) });
+
+  it("with ChatGPT stays outside, and is for requests to the model alone", async () => {
+    const prepared = await prepare("codex", { [file]: chatgpt() });
+    expect(prepared.keys).toEqual([
+      {
+        ...{ variable: "CHATGPT_ACCESS_TOKEN", value: "token-of-the-person", headers: ["authorization"] },
+        ...{ hosts: ["chatgpt.com"], isPlainHttp: false },
+      },
+      {
+        ...{
+          variable: "CHATGPT_ACCOUNT_ID",
+          value: "account-of-the-person",
+          headers: ["chatgpt-account-id"],
+        },
+        ...{ hosts: ["chatgpt.com"], isPlainHttp: false },
+      },
+    ]);
+    expect(prepared.hosts).toEqual(["chatgpt.com"]);
+    expect(prepared.rules).toEqual([{ host: "chatgpt.com", path: "/backend-api/codex/**" }]);
+    expect(prepared.missing).toEqual([]);
+    expect(prepared.login).toMatchObject({ kind: "chatgpt", login: { plan: "pro" } });
+    expect(prepared.notes.join()).toContain("Codex's own");
+  });
+
+  it("is for the address that the configuration names, and a key comes before it", async () => {
+    const files = {
+      [file]: chatgpt(),
+      ".codex/config.toml": 'openai_base_url = "https://models.example/codex/"',
+    };
+    const prepared = await prepare("codex", files);
+    expect(prepared.rules).toEqual([{ host: "models.example", path: "/codex/**" }]);
+    expect(held(await prepare("codex", files, { OPENAI_API_KEY: key }))).toEqual([
+      ["OPENAI_API_KEY", ["models.example"], false],
+    ]);
+    const both = JSON.stringify({ OPENAI_API_KEY: "sk-of-the-login", tokens: tokens() });
+    expect((await prepare("codex", { [file]: both })).login).toEqual({
+      ...{ kind: "key", path: ".codex/auth.json", key: "OPENAI_API_KEY" },
+    });
+  });
+
+  it("is not used once it has expired, which is said", async () => {
+    const expired = chatgpt({ access_token: jwt({ exp: 1_700_000_000 }) });
+    const prepared = await prepare("codex", { [file]: expired });
+    expect(prepared.keys).toEqual([]);
+    expect(prepared.missing).toContain("OPENAI_API_KEY");
+    expect(prepared.notes).toContain("Codex's own login with ChatGPT has expired");
+    const lasting = chatgpt({ access_token: jwt({ exp: 5_000_000_000 }) });
+    expect((await prepare("codex", { [file]: lasting })).keys).toHaveLength(2);
+  });
+
+  it.each([
+    "",
+    "{",
+    JSON.stringify({ tokens: tokens({ access_token: "two\nlines-of-it" }) }),
+    JSON.stringify({ tokens: tokens({ id_token: "none" }) }),
+    JSON.stringify({ tokens: { access_token: 7 } }),
+  ])("is none if the file says %j", async (text) => {
+    const prepared = await prepare("codex", { [file]: text });
+    expect([prepared.keys, prepared.login]).toEqual([[], null]);
+  });
+
+  it("is read anew where Codex has renewed it meanwhile, unless it is another account's by then", async () => {
+    const home = await mkdtemp(join(tmpdir(), "brig-test-"));
+    onTestFinished(() => rm(home, { recursive: true }));
+    const path = join(home, file);
+    await mkdir(dirname(path), { recursive: true });
+    const write = async (changes: object) => await writeFile(path, chatgpt(changes));
+    await write({});
+    const { signal } = new AbortController();
+    const request = {
+      argv: ["codex"],
+      agent: undefined,
+      secrets: [],
+      access: "copy",
+      shown: {},
+      signal,
+    } as const;
+    const { login } = await prepareAgent(request, readEnvironment({ HOME: home }));
+    if (login?.kind !== "chatgpt") throw new Error("there is no login with ChatGPT");
+    const current = async () => (await login.login.current(signal)).accessToken;
+    expect(await current()).toBe("token-of-the-person");
+    await write({ access_token: "token-renewed" });
+    expect(await current()).toBe("token-renewed");
+    await write({ access_token: "token-of-another", account_id: "another-account" });
+    expect(await current()).toBe("token-of-the-person");
   });
 });
