@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -98,7 +99,9 @@ describe(`killed ${rounds} times at random moments`, () => {
       await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
       const pid = (await place.ownerPid()) ?? 0;
       owners.add(`${pid}`);
-      await someTime();
+      const kept = join(place.home, "lasting", `n${killed}.kept`);
+      await expect.poll(() => existsSync(kept), { timeout: 60_000, interval: 2 }).toBe(true);
+      await sleep(Math.random() * 300);
       await note();
       await endProcess(pid, "SIGKILL");
       await starting;

@@ -73,6 +73,7 @@ export const slashCommands: readonly SlashCommand[] = [
   {
     name: "model",
     argument: "[NAME [EFFORT]]",
+    completions: modelNames,
     summary: "choose the model, and how much it reasons, for the rest of the session",
     waitsForTurn: true,
   },
@@ -113,6 +114,16 @@ export const slashCommands: readonly SlashCommand[] = [
   { name: "help", summary: "list the commands and keys", waitsForTurn: false },
   { name: "quit", summary: "end the session", waitsForTurn: false },
 ];
+
+/** The models that the endpoint says it has. */
+async function modelNames({
+  conversation: { model },
+  setup: { otherModels },
+}: CompletionSession): Promise<readonly ArgumentChoice[]> {
+  const { signal } = new AbortController();
+  const names = await otherModels?.list({ provider: model.provider }, signal);
+  return (names ?? []).map((value) => ({ value }));
+}
 
 export const keyHelp: readonly (readonly [string, string])[] = [
   ["Enter", "send; while a turn is running, send after it"],
