@@ -88,8 +88,8 @@ describe("/", () => {
     );
     terminal.type("\x1b[B");
     await terminal.waitForScreen(/^ {2}\/status .*\n▸ \/diff /m);
-    terminal.type("m");
-    await terminal.waitForScreen(/^› \/m\n▸ \/mode MODE +continue in a new container/m);
+    terminal.type("mode");
+    await terminal.waitForScreen(/^› \/mode\n▸ \/mode MODE +continue in a new container/m);
     terminal.type("\t");
     await terminal.waitForScreen(
       /^› \/mode \n {2}read-only +read the workspace[\s\S]*\n {2}danger-full-access/m,

@@ -1,6 +1,6 @@
+import type { Conversation, PreparedSession } from "../../../agent/index.js";
 import { suggest } from "../../../lib/suggest.js";
 import type { SandboxMode } from "../../../sandbox/index.js";
-import type { SlashParts } from "../slash-call.js";
 
 export interface SlashCommand {
   name: SlashCommandName;
@@ -15,7 +15,11 @@ export interface SlashCommand {
   waitsForTurn: boolean;
 }
 
-export type CompletionSession = Pick<SlashParts, "conversation" | "setup">;
+/** The session for which something is completed, as it is then. */
+export interface CompletionSession {
+  readonly conversation: Conversation;
+  readonly setup: PreparedSession;
+}
 
 /** Its texts need not be safe for a terminal. */
 export interface ArgumentChoice {

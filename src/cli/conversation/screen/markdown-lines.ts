@@ -95,8 +95,13 @@ class MarkdownLayout {
         return codeLines(token.content.replace(/\n$/, ""), columns);
       case "hr":
         return [[span("─".repeat(Math.min(columns, RULE_COLUMNS)), "quiet")]];
-      case "table_open":
-        return tableLines(this.#table(), columns);
+      case "table_open": {
+        const table = this.#table();
+        const written = this.#source.slice(...(token.map ?? [])).map((line) => line.replace(/^[\s>]*/, ""));
+        return hasMoreCells(table, written)
+          ? textLines(written.join("\n"), columns)
+          : tableLines(table, columns);
+      }
       // A list: its items are the blocks.
       default:
         return this.blocks(columns);
@@ -141,6 +146,17 @@ class MarkdownLayout {
     const [header = [], ...others] = rows;
     return { header, rows: others, alignments };
   }
+}
+
+/** Whether a row has cells for which there is no column: the parser leaves them out, so such a table is shown as it is written. */
+function hasMoreCells({ header }: Table, written: readonly string[]): boolean {
+  return written.some((line) => {
+    const cells = line
+      .replace(/^\|/, "")
+      .replace(/(?<!\\)\|\s*$/, "")
+      .split(/(?<!\\)\|/);
+    return cells.length > header.length;
+  });
 }
 
 function alignmentOf(cell: Token): Alignment {

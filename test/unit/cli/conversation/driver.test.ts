@@ -301,7 +301,7 @@ describe("the list of commands", () => {
 
   it("lets Enter complete a command that needs an argument, and not send it", async () => {
     const { type, draft, whats, lookUps } = open();
-    await type("/mo\r");
+    await type("/mode\r");
     expect(draft()).toBe("/mode ");
     expect(whats()).toEqual([]);
     expect(lookUps.at(-1)?.word).toMatchObject({ kind: "argument", typed: "" });

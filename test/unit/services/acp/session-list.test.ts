@@ -30,7 +30,8 @@ const silentModel: ModelClient = {
   model: "silent",
   maxStreamRetries: 0,
   async *stream(_request, signal) {
-    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    // The turn may be interrupted before its request is begun.
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     signal.throwIfAborted();
     yield* [];
   },
