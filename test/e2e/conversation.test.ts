@@ -203,7 +203,7 @@ describe("a conversation", () => {
     terminal.type("/hlep\r");
     await terminal.waitForScreen(/there is no command \/hlep: did you mean \/help\?/);
     terminal.type("\x15/help\r");
-    await terminal.waitForScreen(/\/mode MODE +continue in a new container/);
+    await terminal.waitForScreen(/\/mode MODE +continue in a new container/, { withHistory: true });
     terminal.type("/quit\r");
     await expectCleanEnd(terminal);
   });

@@ -23,6 +23,7 @@ export async function reachOwner(
   const { signal, environment } = context;
   using limit = new TimeLimit(START_MS, signal);
   let starting: StartingOwner | null = null;
+  let wasAway = false;
   const running = readLasting(environment.brigHome).filter(({ state }) => state === "running");
   try {
     for (;;) {
@@ -30,11 +31,12 @@ export async function reachOwner(
       const state = await owner.state(limit.signal);
       if (state !== null && !state.isEnding) {
         if (state.version === readVersion() || state.held > 0) {
-          if (starting !== null) await tellOfKilled(running, context);
+          if (wasAway) await tellOfKilled(running, context);
           return owner;
         }
         await owner.end(limit.signal);
       } else if (state === null) {
+        wasAway = true;
         // Another process may have begun to keep the sandboxes, and not answer yet, or have just ended.
         const isOpen = starting === null || (await starting.outcome(LOOK_MS)) === "other";
         if (isOpen && !(await hasOwner(environment.brigHome))) starting = startOwner(environment);
