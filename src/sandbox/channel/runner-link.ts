@@ -30,6 +30,8 @@ interface Resumption {
 
 /** If nothing arrives while a call waits, asks the runner after 2 intervals, and the engine after 3. */
 const SILENCE_MS = 2000;
+/** With fewer channels, each frame is sent at once. */
+const MANY_CHANNELS = 16;
 
 /**
  * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and
@@ -158,7 +160,7 @@ export class RunnerLink {
       this.#journal?.sent(frame);
       this.#counts.keep(frame);
     }
-    this.#stream?.write(frame);
+    this.#stream?.write(frame, { mayWait: this.#channels.size >= MANY_CHANNELS });
   }
 
   /** One small round trip to the runner. Rejects when the sandbox is gone. */

@@ -41,13 +41,17 @@ export class RunnerStream {
     exec.stream.on("end", () => this.#end(this.#closeReason()));
   }
 
-  /** Sends all frames of one turn of the event loop in one system call: each wakes the engine and its shim. */
-  write(frame: Buffer): void {
+  /**
+   * Sends all frames that are written together in one system call: each wakes the engine and its shim. With `mayWait` these are the frames of one
+   * turn of the event loop: a tenth more calls a second, where many are under way.
+   */
+  write(frame: Buffer, { mayWait = false } = {}): void {
     if (this.#ended) return;
     if (!this.#isCorked) {
       this.#isCorked = true;
       this.#exec.stream.cork();
-      setImmediate(() => this.flush());
+      if (mayWait) setImmediate(() => this.flush());
+      else process.nextTick(() => this.flush());
     }
     this.#exec.stream.write(frame);
     this.#garbage.add(frame.length);
