@@ -94,7 +94,7 @@ export function lastingDirectoryOf(sandbox: Sandbox): string | null {
   return journal?.isWritten === true ? (options.lasting ?? null) : null;
 }
 
-/** The key with which the secrets of a sandbox are sealed for another process. */
+/** The key that seals the secrets of a sandbox in its files. A process that has the key can go on with the sandbox. */
 export function sealKeyOf(sandbox: Sandbox): Buffer | undefined {
   return openedSandboxOf(sandbox).options.sealKey;
 }

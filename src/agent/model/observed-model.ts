@@ -23,7 +23,7 @@ interface RequestListener {
   onEnd?(end: RequestEnd): void;
 }
 
-/** Wraps a model so that the listener hears of each request. */
+/** The same model, which tells the listener of each request. */
 export function observedModel(model: ModelClient, listener: RequestListener): ModelClient {
   return {
     provider: model.provider,

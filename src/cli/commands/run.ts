@@ -232,14 +232,14 @@ async function print(
   await write(context.stdout, neutralise(text, { keepsInvisible: context.stdout.isTTY !== true }));
 }
 
-/** A file for the final message, in a directory that was looked at before the work began. */
+/** The file for the final message. Its directory was found before the work began, and is compared before it is written. */
 export interface OutputFile {
   write(message: string): Promise<void>;
 }
 
 /**
- * Fails before the work begins if the final message could not be written. What runs may put links in the way of the file, and nothing is
- * written through one, except in `/dev`, which has some for a program's own streams. Null if no file is asked for.
+ * Fails before the work begins if the final message cannot be written. An agent may replace the file by a symbolic link while it works, so no
+ * link is followed, except in `/dev`, where links stand for a program's own streams. Null if no file is asked for.
  */
 async function outputFile({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<OutputFile | null> {
   if (outputLastMessage === undefined) return null;

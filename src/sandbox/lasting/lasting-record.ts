@@ -35,7 +35,7 @@ export interface ResumeRecord {
   knownListeners: string[] | null;
   /** Whether there are rules, secrets or canaries, which are noted beside this. Earlier versions noted no such sandbox. */
   hasInspection?: boolean;
-  /** The branch as which its commits arrive, without `refs/heads/`. Default: they do not. */
+  /** The branch of the host's repository that gets the commits of the sandbox, without `refs/heads/`. Default: commands may not commit. */
   branch?: string | null;
 }
 

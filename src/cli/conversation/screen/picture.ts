@@ -54,8 +54,8 @@ export function pictureProtocol({ variables, forbidsColor }: Environment): Pictu
 }
 
 /**
- * What draws a picture where the cursor is, at the beginning of a row, and leaves the cursor in the last row of the picture. Null for a
- * picture that the protocol does not take.
+ * The characters by which a terminal draws a picture. The cursor has to be at the beginning of a row, and stands in the picture's last row
+ * afterwards. Null if the protocol does not take this kind of picture.
  */
 export function drawnPicture(
   { size, file }: Picture,

@@ -241,7 +241,7 @@ function rememberFolded(state: ViewState, title: string, output: LineFold): View
   return { ...state, folded: [{ title, output }, ...state.folded].slice(0, FOLDED_OUTPUTS) };
 }
 
-/** The pictures that a call showed to the model. The call itself has said what they are. */
+/** The pictures in the result of a call, without names: the row of the call above them says which files they are. */
 function picturesOf({ parts = [] }: ViewEvent & { kind: "call-ended" }): Block[] {
   return parts.flatMap((part) => {
     const picture = part.type === "input_image" ? readPicture(part.image_url, null) : null;

@@ -132,7 +132,7 @@ export async function openFree(
   const isSecret = sentHeaders !== undefined || request.secrets !== undefined || request.isSecret === true;
   const home = places.kept?.keeps === true ? places.kept : null;
   const sealKey = home?.keepsSecrets === true ? home.sealKey : undefined;
-  // Otherwise secrets, and what requests are sent with, are written nowhere, so that nobody else can go on with such a sandbox.
+  // Without a key to seal them, secrets and headers of requests are not written to a file. The next service cannot go on with this sandbox then.
   const endsHere = isSecret && sealKey === undefined;
   const lasting = home === null || endsHere ? undefined : newKeptDirectory(home.directory);
   const start = { engine, signal, lasting, sealKey };
