@@ -105,6 +105,7 @@ export {
   lastingDirectoryOf,
   letGoOfLasting,
   onEndOf,
+  pauseSandbox,
   planOf,
   resumeLasting,
   sealKeyOf,
@@ -115,6 +116,7 @@ export {
   spawnLasting,
   startFromSnapshot,
   startSandbox,
+  unpauseSandbox,
 } from "./inside.js";
 export { LABELS, sessionLabels } from "./labels.js";
 export type { ResumedCommand } from "./lasting/resume-sandbox.js";

@@ -50,6 +50,19 @@ export async function endLasting(directory: string, how: LeftOptions): Promise<v
   await endLeft(directory, how);
 }
 
+/** Freezes all processes of a sandbox, which keep their memory, until `unpauseSandbox`. Its calls wait. Error: `engine.failed`. */
+export async function pauseSandbox(sandbox: Sandbox): Promise<void> {
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  await engine.pauseContainer(containerId);
+}
+
+/** Its processes go on; does nothing for a sandbox that is not paused. Error: `engine.failed`. */
+export async function unpauseSandbox(sandbox: Sandbox): Promise<void> {
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  const state = await engine.inspectContainer(containerId);
+  if (state?.paused === true) await engine.unpauseContainer(containerId);
+}
+
 /** Lets another process go on with a sandbox, which runs on until its lease is over. It cannot be used any more. */
 export async function letGoOfLasting(sandbox: Sandbox): Promise<void> {
   const { link, egress, warn } = openedSandboxOf(sandbox);

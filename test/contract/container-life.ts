@@ -30,6 +30,10 @@ export function describeContainerLife(
       expect(created.imageId).toBe(state?.imageId);
       expect(created.healthcheck).toEqual(["NONE"]);
       await expect(engine.unpauseContainer(id)).rejects.toThrow("is not paused");
+      await engine.pauseContainer(id);
+      expect(await engine.inspectContainer(id)).toMatchObject({ running: true, paused: true });
+      await engine.unpauseContainer(id);
+      expect(await engine.inspectContainer(id)).toMatchObject({ running: true, paused: false });
       const actions = (await engine.containerEvents(id)).map(({ action }) => action);
       expect(actions).toContain("start");
       expect(actions).not.toContain("die");

@@ -202,6 +202,9 @@ describe("what brig serve --keep-sandboxes leaves", () => {
     });
     await created.files.write("note", "kept");
     const counts = await created.commands.run(counting, { background: true });
+    const resting = await E2bClient.create("base", e2b);
+    const slept = await resting.commands.run("sleep 7713", { background: true });
+    await resting.pause();
     const written = async () =>
       (await execa("grep", ["-r", "not-to-be-written", place.home], { reject: false })).stdout;
     expect(await written()).toBe("");
@@ -216,6 +219,7 @@ describe("what brig serve --keep-sandboxes leaves", () => {
       expect(received.pop()).toMatchObject({ authorization: "Bearer not-to-be-written" });
       const connected = await E2bClient.connect(created.sandboxId, e2b);
       expect(await connected.files.read("note")).toBe("kept");
+      await expect.poll(async () => (await resting.getInfo()).state).toBe("paused");
       expect((await connected.getInfo()).metadata).toEqual({ run: "7" });
       const { stdout } = await connected.commands.run(`curl -sS https://${host}/`);
       expect(stdout).toBe("answered\n");
@@ -229,8 +233,10 @@ describe("what brig serve --keep-sandboxes leaves", () => {
       await expect(followed.wait()).rejects.toMatchObject({ exitCode: 7, stdout: counted });
     }
     expect(await written()).toBe("");
+    const resumed = await E2bClient.connect(resting.sandboxId, e2b);
+    expect((await resumed.commands.list()).map(({ pid }) => pid)).toEqual([slept.pid]);
     await first.delete();
-    await E2bClient.kill(created.sandboxId, e2b);
+    await Promise.all([E2bClient.kill(created.sandboxId, e2b), resumed.kill()]);
     await service.end("SIGTERM");
     expect(await sealKeys()).toEqual(keysBefore);
   });

@@ -28,6 +28,10 @@ const later = (run: (place: MethodPlace & { sandbox: Sandbox }) => unknown) => a
     await sandbox.kill();
   }
 };
+const paused = (pause: (place: MethodPlace) => Promise<boolean>): Attempt => ({
+  try: later(async (place) => needs(await pause(place))),
+  differs: "the processes are frozen, and stay in the memory of the machine; see [sandboxes](#sandboxes)",
+});
 const snapshots = async (run: (place: MethodPlace, id: string) => unknown, place: MethodPlace) => {
   const { snapshotId } = await place.sandbox.createSnapshot({ name: "of-a-method" });
   try {
@@ -41,7 +45,7 @@ const ofSandbox: Record<string, Attempt> = {
   "Sandbox.create": {
     try: async ({ options }) =>
       needs(await (await Sandbox.create("base", { ...options, timeoutMs: 30_000 })).kill()),
-    differs: `a template is \`base\`, a name in \`[templates]\`, a snapshot or an image; refused: \`lifecycle\` with pause or resume, \`mcp\`, \`iam\`, \`volumeMounts\`, \`network.egressProxy\`, \`network.httpsPorts\`; ${capped}`,
+    differs: `a template is \`base\`, a name in \`[templates]\`, a snapshot or an image; refused: \`lifecycle\` with \`keepMemory: false\`, \`mcp\`, \`iam\`, \`volumeMounts\`, \`network.egressProxy\`, \`network.httpsPorts\`; ${capped}`,
   },
   "Sandbox.connect": async ({ sandbox, options }) =>
     needs(await (await Sandbox.connect(sandbox.sandboxId, options)).isRunning()),
@@ -69,8 +73,10 @@ const ofSandbox: Record<string, Attempt> = {
     try: async ({ sandbox, options }) => await Sandbox.updateNetwork(sandbox.sandboxId, {}, options),
     differs: "see [the network](#the-network)",
   },
-  "Sandbox.pause": async ({ sandbox, options }) => await Sandbox.pause(sandbox.sandboxId, options),
-  "Sandbox.betaPause": async ({ sandbox, options }) => await Sandbox.betaPause(sandbox.sandboxId, options),
+  "Sandbox.pause": paused(async ({ sandbox, options }) => await Sandbox.pause(sandbox.sandboxId, options)),
+  "Sandbox.betaPause": paused(
+    async ({ sandbox, options }) => await Sandbox.betaPause(sandbox.sandboxId, options),
+  ),
   "Sandbox.createSnapshot": {
     try: async (place) => await snapshots(({ options }) => Sandbox.listSnapshots(options).nextItems(), place),
     differs: copies,
@@ -96,8 +102,8 @@ const ofSandbox: Record<string, Attempt> = {
     differs: "see [the network](#the-network)",
   },
   "sandbox.kill": later(async ({ sandbox }) => needs(await sandbox.kill())),
-  "sandbox.pause": async ({ sandbox }) => await sandbox.pause(),
-  "sandbox.betaPause": async ({ sandbox }) => await sandbox.betaPause(),
+  "sandbox.pause": paused(async ({ sandbox }) => await sandbox.pause()),
+  "sandbox.betaPause": paused(async ({ sandbox }) => await sandbox.betaPause()),
   "sandbox.createSnapshot": {
     try: async (place) => await snapshots(() => undefined, place),
     differs: copies,

@@ -176,6 +176,8 @@ export interface Engine extends EngineConnection {
   waitContainer(id: string, options?: { signal?: AbortSignal }): Promise<number>;
   /** Succeeds also if it is not running or gone already. */
   killContainer(id: string, signal?: string): Promise<void>;
+  /** Freezes its processes, which keep their memory. */
+  pauseContainer(id: string): Promise<void>;
   /** Succeeds also if it is gone already. */
   unpauseContainer(id: string): Promise<void>;
   /** Removes it by force, with its anonymous volumes. Resolves when it is gone, even if others remove it. */

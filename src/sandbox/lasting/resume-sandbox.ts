@@ -102,6 +102,8 @@ export async function resumeSandbox(
     await endLeft(directory, { engine, brigHome, warn }).catch(warn);
     throw gone("its container has ended");
   }
+  // Its runner would not answer.
+  if (state.paused) await engine.unpauseContainer(record.containerId);
   const settings = withBranchOf(record, withTreeOf(record, given));
   const { container, ...adopted } = await adoptContainer(record, {
     ...{ engine, warn, about: aboutSandbox(settings, record.plan) },

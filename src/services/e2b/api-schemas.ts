@@ -22,6 +22,7 @@ export const createSchema = z.object({
   allow_internet_access: z.boolean().nullish(),
   network: networkConfigSchema.nullish(),
   autoPause: z.boolean().nullish(),
+  autoPauseMemory: z.boolean().nullish(),
   autoResume: z.object({ enabled: z.boolean() }).nullish(),
   mcp: z.unknown().optional(),
   iam: z.unknown().optional(),
@@ -29,7 +30,8 @@ export const createSchema = z.object({
 });
 
 export const timeoutSchema = z.object({ timeout });
-export const connectSchema = z.object({ timeout: timeout.nullish() });
+export const pauseSchema = z.object({ memory: z.boolean().nullish() });
+export const connectSchema = z.object({ timeout: timeout.nullish(), memory: z.boolean().nullish() });
 export const refreshSchema = z.object({ duration: timeout.nullish() });
 export const forkSchema = z.object({
   timeout: timeout.nullish(),

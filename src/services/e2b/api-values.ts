@@ -23,6 +23,10 @@ export function startedValue({ served, templateId, accessToken, trafficToken }: 
   };
 }
 
+export function stateOf({ isPaused }: Pick<E2bSandbox["served"], "isPaused">): "running" | "paused" {
+  return isPaused ? "paused" : "running";
+}
+
 export function listedValue({ served, templateId }: E2bSandbox): object {
   const { createdAt, expiresAt, labels } = served.record;
   const { nanoCpus, memoryBytes } = planOf(served.sandbox).limits;
@@ -33,7 +37,7 @@ export function listedValue({ served, templateId }: E2bSandbox): object {
     envdVersion: ENVD_VERSION,
     startedAt: createdAt,
     endAt: expiresAt,
-    state: "running",
+    state: stateOf(served),
     cpuCount: cpuCount(nanoCpus),
     memoryMB: Math.round(memoryBytes / MIB),
     diskSizeMB: DISK_MB,
@@ -50,7 +54,10 @@ export function detailValue(sandbox: E2bSandbox): object {
     domain: null,
     allowInternetAccess,
     network,
-    lifecycle: { onTimeout: "kill", autoResume: false },
+    lifecycle: {
+      onTimeout: sandbox.served.pausesAtExpiry ? "pause" : "kill",
+      autoResume: sandbox.resumesItself,
+    },
   };
 }
 

@@ -19,11 +19,12 @@ import {
   listSchema,
   listSnapshotsSchema,
   networkUpdateSchema,
+  pauseSchema,
   refreshSchema,
   snapshotSchema,
   timeoutSchema,
 } from "./api-schemas.js";
-import { detailValue, listedValue, metricValue, snapshotValue, startedValue } from "./api-values.js";
+import { detailValue, listedValue, metricValue, snapshotValue, startedValue, stateOf } from "./api-values.js";
 import { type E2bSandbox, type E2bSandboxes, HOME } from "./e2b-sandboxes.js";
 import { askedNetwork, planNetwork } from "./network-rules.js";
 import { type Page, pageOf } from "./pages.js";
@@ -83,7 +84,9 @@ export class ControlPlane {
     "DELETE /sandboxes/ID": async (call) => await this.#kill(call),
     "POST /sandboxes/ID/timeout": async (call) => {
       const { served } = this.#get(call);
-      served.extend(1000 * (await readBody(call, timeoutSchema)).timeout);
+      const { timeout } = await readBody(call, timeoutSchema);
+      if (served.isPaused) throw isState("paused, and has no timeout until somebody connects to it");
+      served.extend(1000 * timeout);
       return { status: 204 };
     },
     "POST /sandboxes/ID/refreshes": async (call) => {
@@ -92,23 +95,23 @@ export class ControlPlane {
       return { status: 204 };
     },
     "POST /sandboxes/ID/connect": async (call) => {
-      const { timeout } = await readBody(call, connectSchema);
+      const { timeout, memory } = await readBody(call, connectSchema);
       const sandbox = this.#get(call);
-      prolong(sandbox, timeout);
-      return { status: 200, value: startedValue(sandbox) };
+      const isResumed = await this.#resume(sandbox, { timeout, memory });
+      if (!isResumed) prolong(sandbox, timeout);
+      return { status: isResumed ? 201 : 200, value: startedValue(sandbox) };
     },
     "POST /sandboxes/ID/resume": async (call) => {
-      this.#get(call);
-      throw new Refusal("the sandbox is running: brig does not pause sandboxes", {
-        status: 409,
-        code: "usage.invalid",
-      });
+      const sandbox = this.#get(call);
+      if (!(await this.#resume(sandbox, await readBody(call, connectSchema)))) throw isState("running");
+      return { status: 201, value: startedValue(sandbox) };
     },
     "POST /sandboxes/ID/pause": async (call) => {
-      this.#get(call);
-      throw unsupported(
-        "pause: a container has no memory that could be stored; a snapshot keeps the files of the home directory",
-      );
+      const { served } = this.#get(call);
+      const { memory } = await readBody(call, pauseSchema);
+      if (memory === false) throw unsupported(WITHOUT_MEMORY);
+      if (!(await served.pause())) throw isState("paused already");
+      return { status: 204 };
     },
     "POST /sandboxes/ID/fork": async (call) => ({ status: 201, value: await this.#fork(call) }),
     "POST /sandboxes/ID/snapshots": async (call) => ({
@@ -130,6 +133,7 @@ export class ControlPlane {
     },
     "GET /sandboxes/ID/metrics": async (call) => {
       const { served } = this.#get(call);
+      if (served.isPaused) return { status: 200, value: [] };
       const value = await served.use(call.signal, async ({ sandbox, signal }) =>
         metricValue(sandbox, await usageOf(sandbox, signal)),
       );
@@ -143,8 +147,8 @@ export class ControlPlane {
     const { drain, places, sandboxes, snapshots } = this.#parts;
     if (drain.aborted) throw ending();
     const body = await readBody(call, createSchema);
-    refuseAbsent(body, this.#parts);
-    const { templateID, timeout, metadata, envVars } = body;
+    refuseAbsent(body);
+    const { templateID, timeout, metadata, envVars, autoPause, autoResume } = body;
     const network = askedNetwork(body.network ?? {}, body.allow_internet_access);
     const planned = planNetwork(network, places);
     const request = parsed(createSandboxSchema, {
@@ -164,6 +168,7 @@ export class ControlPlane {
           ...(await snapshots.resolve(client, request)),
           labels: metadata ?? {},
           isNeverIdle: true,
+          pausesAtExpiry: autoPause === true && !this.#parts.endsAutoPaused,
           isSecret: true,
           // There is a list in any case, so that rules may come later.
           ...(places.allowsNetwork && { sentHeaders: planned.sentHeaders }),
@@ -174,7 +179,10 @@ export class ControlPlane {
         throw isBrigError(error, "image.missing") ? noTemplate(templateID, error) : error;
       });
     try {
-      return this.#sandboxes.add(sandboxes.get(client, id), { templateId: templateID, network });
+      return this.#sandboxes.add(sandboxes.get(client, id), {
+        ...{ templateId: templateID, network },
+        resumesItself: autoResume?.enabled === true,
+      });
     } catch (error) {
       await sandboxes.remove(client, id);
       throw error;
@@ -197,19 +205,20 @@ export class ControlPlane {
       Object.fromEntries(call.query),
     );
     const wanted = metadataOf(metadata);
-    const states = state?.split(",") ?? ["running"];
-    const running = this.#sandboxes.of(call.client).filter(({ served, templateId }) => {
+    const states = state?.split(",") ?? ["running", "paused"];
+    const found = this.#sandboxes.of(call.client).filter(({ served, templateId }) => {
       const { createdAt, labels } = served.record;
       return (
-        states.includes("running") &&
+        states.includes(stateOf(served)) &&
         wanted.every(([name, value]) => labels[name] === value) &&
         (startedAfter === undefined || Date.parse(createdAt) >= Date.parse(startedAfter)) &&
         (template === undefined || template === templateId)
       );
     });
     const keyOf = ({ served }: E2bSandbox) => `${served.record.createdAt} ${served.id}`;
-    const page = pageOf(running, { keyOf, isDescending: order === "desc", limit, nextToken });
-    return pageAnswer(page, listedValue, { "x-total-running": `${running.length}` });
+    const page = pageOf(found, { keyOf, isDescending: order === "desc", limit, nextToken });
+    const running = found.filter(({ served }) => !served.isPaused).length;
+    return pageAnswer(page, listedValue, { "x-total-running": `${running}` });
   }
 
   async #kill({ client, id }: Call): Promise<ApiAnswer> {
@@ -228,7 +237,8 @@ export class ControlPlane {
     const forks = Array.from({ length: count ?? 1 }, async () => {
       const [record] = await sandboxes.fork(client, { id, count: 1, signal });
       const served = sandboxes.get(client, `${record?.id}`);
-      const fork = this.#sandboxes.add(served, { templateId: parent.templateId, network: parent.network });
+      const { templateId, network, resumesItself } = parent;
+      const fork = this.#sandboxes.add(served, { templateId, network, resumesItself });
       served.extend(lifeOf(timeout));
       await this.#enforce(fork);
       return fork;
@@ -310,6 +320,15 @@ export class ControlPlane {
     await setSentHeaders(served.sandbox, sentHeaders);
   }
 
+  /** False if it was not paused. */
+  async #resume(
+    { served }: E2bSandbox,
+    { timeout, memory }: z.output<typeof connectSchema>,
+  ): Promise<boolean> {
+    if (memory === false && served.isPaused) throw unsupported(WITHOUT_MEMORY);
+    return await served.unpause(lifeOf(timeout));
+  }
+
   #get({ client, id }: Call): E2bSandbox {
     const found = this.#sandboxes.find(client, id);
     if (found !== null) return found;
@@ -341,21 +360,23 @@ function absent(name: string, path: string): Refusal {
 }
 
 /** Error: a refusal that names what a client wants and cannot have. */
-function refuseAbsent(
-  { autoPause, autoResume, mcp, iam, volumeMounts }: z.output<typeof createSchema>,
-  { endsAutoPaused }: Pick<ProtocolParts, "endsAutoPaused">,
-): void {
-  if (autoPause === true && !endsAutoPaused)
-    throw unsupported(
-      "autoPause: a sandbox that times out is removed, which brig serve --e2b-auto-pause end accepts",
-    );
-  if (autoResume?.enabled === true) throw unsupported("autoResume, since it does not pause sandboxes");
+function refuseAbsent({ autoPauseMemory, mcp, iam, volumeMounts }: z.output<typeof createSchema>): void {
+  if (autoPauseMemory === false) throw unsupported(WITHOUT_MEMORY);
   if (mcp != null) throw unsupported("the MCP gateway (mcp)");
   if (iam != null) throw unsupported("workload identities (iam)");
   if (volumeMounts != null && volumeMounts.length > 0) throw unsupported("volumes (volumeMounts)");
 }
 
-function lifeOf(timeout: number | null | undefined): number {
+/** Of a client that a pause is to keep no memory for. */
+const WITHOUT_MEMORY =
+  "a pause without memory (keepMemory: false): a paused container keeps its processes, and a snapshot only the files of the home directory";
+
+/** Error form of E2B for what only a sandbox of another state takes. */
+function isState(state: string): Refusal {
+  return new Refusal(`the sandbox is ${state}`, { status: 409, code: "usage.invalid" });
+}
+
+export function lifeOf(timeout: number | null | undefined): number {
   return Math.max(1000 * (timeout ?? USUAL_TIMEOUT_SECONDS), 100);
 }
 

@@ -9,6 +9,8 @@ export interface AskedSandbox {
   /** As the client has written it. */
   templateId: string;
   network: AskedNetwork;
+  /** Whether a request for it resumes it where it is paused. */
+  resumesItself: boolean;
 }
 
 /** What is known of a sandbox of a client of E2B, also by the next service. */

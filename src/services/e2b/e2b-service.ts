@@ -5,8 +5,8 @@ import { notFound, Refusal, type RefusedAnswer } from "../serve/http/refusal.js"
 import { requireChanges, type ServedClient } from "../serve/http/served-client.js";
 import type { PortCall } from "../serve/ports/port-proxy.js";
 import type { ProtocolParts } from "../serve/service-calls.js";
-import { ControlPlane } from "./control-plane.js";
-import { E2bSandboxes, HOME, USER } from "./e2b-sandboxes.js";
+import { ControlPlane, lifeOf } from "./control-plane.js";
+import { type E2bSandbox, E2bSandboxes, HOME, USER } from "./e2b-sandboxes.js";
 import { Envd } from "./envd/answer-envd.js";
 import { addressOf, ENVD_PORT, isSigned, type SandboxAddress, sandboxFor } from "./sandbox-access.js";
 
@@ -41,7 +41,7 @@ export class E2bService implements OtherProtocol {
     const address = addressOf(incoming);
     if (address === null && isApi(incoming)) return await this.#answerApi(incoming, outgoing, call);
     this.#refuseOtherSites(incoming, address, call);
-    const { served, network } = sandboxFor(incoming, address, this.#sandboxes);
+    const { served, network } = await usable(sandboxFor(incoming, address, this.#sandboxes));
     call.isOf(served.client);
     const { signal, memory } = call;
     if (address === null || address.port === ENVD_PORT) {
@@ -59,7 +59,7 @@ export class E2bService implements OtherProtocol {
     const address = addressOf(incoming);
     this.#refuseOtherSites(incoming, address, call);
     if (address === null || address.port === ENVD_PORT) throw notFound();
-    const { served, network } = sandboxFor(incoming, address, this.#sandboxes);
+    const { served, network } = await usable(sandboxFor(incoming, address, this.#sandboxes));
     call.isOf(served.client);
     await this.#parts.ports.upgrade(
       incoming,
@@ -96,6 +96,19 @@ export class E2bService implements OtherProtocol {
     const ofPort = { host: "localhost", ...(isOwn && { origin: undefined }) };
     call.refuseOtherSites(address?.isByHost === true ? withHeaders(incoming, ofPort) : incoming);
   }
+}
+
+/** Resumes it if it is one that does so by itself. Error: a refusal with 502 for one that stays paused, as for one that is gone. */
+async function usable(sandbox: E2bSandbox): Promise<E2bSandbox> {
+  if (!sandbox.served.isPaused) return sandbox;
+  if (!sandbox.resumesItself)
+    throw new Refusal(`the sandbox ${JSON.stringify(sandbox.served.id)} is paused`, {
+      status: 502,
+      code: "sandbox.gone",
+      hint: "connect to it, which resumes it",
+    });
+  await sandbox.served.unpause(lifeOf(undefined));
+  return sandbox;
 }
 
 /** Error: a refusal with 401 in the words of E2B. */

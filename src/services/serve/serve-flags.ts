@@ -43,7 +43,7 @@ export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   idle: number;
   maxLife: number;
   maxBuffered: number;
-  e2bAutoPause: "refuse" | "end";
+  e2bAutoPause: "pause" | "end";
   openapi?: boolean;
   json?: boolean;
 }
@@ -143,10 +143,10 @@ export function addServeOptions(command: Command): Command {
     .addOption(
       new Option(
         "--e2b-auto-pause <what>",
-        "what comes of a client of E2B that wants its sandbox to be paused when its time is over: refuse it, or end the sandbox then",
+        "what comes of a client of E2B that wants its sandbox to be paused when its time is over: pause it, or end it",
       )
-        .choices(["refuse", "end"])
-        .default("refuse"),
+        .choices(["pause", "end"])
+        .default("pause"),
     )
     .option("--openapi", "print the OpenAPI description of the service, and do nothing else")
     .option("--json", "print the address and the token as JSON");

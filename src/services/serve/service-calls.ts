@@ -54,7 +54,7 @@ export interface ServiceOptions {
   outputs?: OutputBudget | undefined;
   /** How many lines of the audit log are missing. Default: there is none. */
   auditLost?: (() => number) | undefined;
-  /** Whether a sandbox that is to be paused when its time is over is ended then. Default: it is refused. */
+  /** Whether a sandbox that is to be paused when its time is over is ended then. Default: it is paused. */
   endsAutoPaused?: boolean | undefined;
   /** For what goes wrong while nobody waits for it. */
   onWarning: (error: unknown) => void;

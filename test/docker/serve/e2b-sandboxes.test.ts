@@ -90,8 +90,7 @@ describe("creating a sandbox", () => {
   });
 
   it.each([
-    ["autoPause", { autoPause: true }],
-    ["autoResume", { autoResume: { enabled: true } }],
+    ["pause without memory", { autoPause: true, autoPauseMemory: false }],
     ["MCP gateway", { mcp: {} }],
     ["identities", { iam: { tokens: {} } }],
     ["volumes", { volumeMounts: [{ name: "v", path: "/v" }] }],
@@ -197,14 +196,93 @@ describe("the life of a sandbox", () => {
     const lifecycle = { onTimeout: "pause" } as const;
     const sandbox = await Sandbox.create("base", { ...accepting.e2b[0], lifecycle, timeoutMs: 60_000 });
     expect((await sandbox.getInfo()).lifecycle).toEqual({ onTimeout: "kill", autoResume: false });
-    await expect(Sandbox.create("base", { ...served.e2b[0], lifecycle })).rejects.toThrow(/autoPause/);
+  });
+});
+
+/** A program of the sandbox that counts for ever, and how far it has come. */
+const COUNTING = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.01; done";
+const countOf = async (sandbox: Sandbox) => Number(await sandbox.files.read("/tmp/count"));
+
+describe("a paused sandbox", () => {
+  it("stands still, and goes on with its processes and their memory when somebody connects", async () => {
+    await using created = await create({ timeoutMs: 60_000 });
+    const { sandbox } = created;
+    const { sandboxId } = sandbox;
+    const counting = await sandbox.commands.run(COUNTING, { background: true });
+    await expect.poll(async () => await countOf(sandbox).catch(() => 0)).toBeGreaterThan(5);
+    expect(await sandbox.pause()).toBe(true);
+    expect(await sandbox.pause()).toBe(false);
+    const { state, endAt, startedAt } = await sandbox.getInfo();
+    expect(state).toBe("paused");
+    // It has no timeout of its own any more, but its longest life.
+    expect(endAt.getTime() - startedAt.getTime()).toBe(3_600_000);
+    const containers = (await (await testEngine()).listContainers([`${LABELS.ownerPid}=${process.pid}`])).map(
+      async ({ id }) => (await (await testEngine()).inspectContainer(id))?.paused,
+    );
+    expect((await Promise.all(containers)).filter((paused) => paused === true)).toHaveLength(1);
+    await expect(sandbox.commands.run("true")).rejects.toThrow();
+    expect(await sandbox.isRunning()).toBe(false);
+    await expect(sandbox.setTimeout(1000)).rejects.toThrow(/paused/);
+    expect(await sandbox.getMetrics()).toEqual([]);
+    const listed = async (states: ("running" | "paused")[]) =>
+      (await Sandbox.list({ ...served.e2b[0], query: { state: states } }).nextItems()).map(
+        (one) => one.sandboxId,
+      );
+    expect(await listed(["paused"])).toEqual([sandboxId]);
+    expect(await listed(["running"])).toEqual([]);
+    const own = await fetch(`${served.url}/v1/sandboxes/${sandboxId}/exec`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${served.tokens[0]}` },
+      body: JSON.stringify({ argv: ["true"] }),
+    });
+    expect(own.status).toBe(409);
+    const connected = await Sandbox.connect(sandboxId, { ...served.e2b[0], timeoutMs: 30_000 });
+    const after = await connected.getInfo();
+    expect(after.state).toBe("running");
+    expect(after.endAt.getTime() - Date.now()).toBeLessThanOrEqual(30_000);
+    const reached = await countOf(connected);
+    await expect.poll(async () => await countOf(connected)).toBeGreaterThan(reached);
+    expect((await connected.commands.list()).map(({ pid }) => pid)).toContain(counting.pid);
+    await counting.kill();
   });
 
-  it("cannot be paused, which is said", async () => {
+  it("is refused what only one of the other state takes, and a pause without its memory", async () => {
     await using created = await create();
-    await expect(created.sandbox.pause()).rejects.toThrow(/support pause/);
-    const resumed = await api("POST", `/sandboxes/${created.sandbox.sandboxId}/resume`, { body: {} });
-    expect(resumed).toMatchObject({ status: 409, value: { code: 409 } });
+    const { sandbox } = created;
+    const path = `/sandboxes/${sandbox.sandboxId}`;
+    expect(await api("POST", `${path}/resume`, { body: {} })).toMatchObject({
+      status: 409,
+      value: { code: 409 },
+    });
+    await expect(sandbox.pause({ keepMemory: false })).rejects.toThrow(/support a pause without memory/);
+    await sandbox.pause();
+    expect(await api("POST", `${path}/connect`, { body: { memory: false } })).toMatchObject({ status: 501 });
+    expect((await sandbox.getInfo()).state).toBe("paused");
+    expect(await api("POST", `${path}/resume`, { body: { timeout: 60 } })).toMatchObject({ status: 201 });
+    expect((await sandbox.getInfo()).state).toBe("running");
+  });
+
+  it("is what its client's timeout makes of it, and a request resumes it where that was asked for", async () => {
+    const lifecycle = { onTimeout: "pause", autoResume: true } as const;
+    await using created = await create({ lifecycle, timeoutMs: 60_000 });
+    const { sandbox } = created;
+    await sandbox.files.write("/tmp/file", "kept");
+    expect((await sandbox.getInfo()).lifecycle).toEqual(lifecycle);
+    await sandbox.setTimeout(0);
+    await expect.poll(async () => (await sandbox.getInfo()).state).toBe("paused");
+    expect(await sandbox.files.read("/tmp/file")).toBe("kept");
+    expect((await sandbox.getInfo()).state).toBe("running");
+  });
+
+  it("is removed like any other, paused and resumed at the same time or not", async () => {
+    const { sandbox } = await create();
+    const turns = Array.from({ length: 12 }, async (_, turn) =>
+      turn % 2 === 0 ? await sandbox.pause() : await Sandbox.connect(sandbox.sandboxId, served.e2b[0]),
+    );
+    await Promise.all(turns);
+    await sandbox.pause();
+    expect(await sandbox.kill()).toBe(true);
+    expect(await ofService(sandbox.sandboxId)).toBeNull();
   });
 });
 

@@ -204,6 +204,10 @@ export class PlayedEngine {
     for (const one of this.running) if (one.id === ref || one.name === ref) this.end(one);
   };
 
+  pauseContainer = async (): Promise<void> => {
+    this.calls.push("pauseContainer");
+  };
+
   unpauseContainer = async (): Promise<void> => {
     this.calls.push("unpauseContainer");
     throw new Error("the container is not paused");

@@ -49,6 +49,12 @@ export function containerCalls({ call, product }: Client) {
       );
     },
 
+    async pauseContainer(id) {
+      await call("pause the container", (api, limit) =>
+        api.json({ method: "POST", path: `${pathOf(id)}/pause` }, limit),
+      );
+    },
+
     async unpauseContainer(id) {
       await call("unpause the container", (api, limit) =>
         ignoreIfEnded(api.json({ method: "POST", path: `${pathOf(id)}/unpause` }, limit)),

@@ -40,6 +40,10 @@ const keptSchema = z.object({
   /** Its forks live so long. */
   maxLifeMs: z.number(),
   opening: openingSchema,
+  /** Its processes are frozen. */
+  isPaused: z.boolean().default(false),
+  /** It is paused when its time is over, and not removed. */
+  pausesAtExpiry: z.boolean().default(false),
   /** What another protocol of the service knows of it, sealed. Default: nothing. */
   protocol: z.string().nullish(),
 });

@@ -54,7 +54,7 @@ async function goOnWith(
   kept: KeptSandboxes,
 ): Promise<void> {
   const { places, capacity, sandboxes, keyed, needOf, signal, onWarning } = kept;
-  const { client, key, env, sandbox, maxLifeMs } = record;
+  const { client, key, env, sandbox, maxLifeMs, pausesAtExpiry } = record;
   const { mode, limits } = record.opening;
   const need = await needOf({ mode, limits });
   const { id, labels, idleMs } = sandbox;
@@ -67,9 +67,11 @@ async function goOnWith(
       const { opened, commands } = await resumeFree(directory, record, { places, signal });
       const served = sandboxes.add({
         ...{ id, client, opened, env, labels, idleMs, maxLifeMs, since, seat, need, key: key ?? undefined },
-        protocolState,
+        ...{ protocolState, pausesAtExpiry },
       });
       served.processes.resume(commands);
+      // To go on with it, it had to run for a moment.
+      if (record.isPaused) await served.pause().catch(onWarning);
       expected[Symbol.dispose]();
     },
     giveUp: async () => {

@@ -75,6 +75,8 @@ export interface SandboxRequest extends RemoteSandboxOptions {
   sentHeaders?: readonly SentHeaders[] | undefined;
   /** It ends at the end of its life, whether anybody uses it or not. */
   isNeverIdle?: boolean | undefined;
+  /** It is paused when it expires. Default: it is removed then. */
+  pausesAtExpiry?: boolean | undefined;
   /** What another protocol knows of it is secret: the next service goes on with it only where secrets are kept. */
   isSecret?: boolean | undefined;
 }

@@ -85,6 +85,7 @@ export class SandboxSet {
         labels: request.labels ?? {},
         idleMs: request.isNeverIdle === true ? maxLifeMs : Math.min(request.idleMs ?? idleMs, idleMs),
         maxLifeMs: Math.min(request.maxLifeMs ?? maxLifeMs, maxLifeMs),
+        pausesAtExpiry: request.pausesAtExpiry,
         seat,
       });
       await this.#note([sandbox]);

@@ -3,9 +3,10 @@ import { BrigError, invalidUsage } from "../../../errors.js";
 import { seal } from "../../../lib/seal.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { LONGEST_TIMER_MS } from "../../../lib/time/pause.js";
-import type { Receipt, Sandbox } from "../../../sandbox/index.js";
+import { pauseSandbox, type Receipt, type Sandbox, unpauseSandbox } from "../../../sandbox/index.js";
 import { WatchSet } from "../files/watch-set.js";
 import type { MemoryShare } from "../http/memory-budget.js";
+import { Refusal } from "../http/refusal.js";
 import { forgetKept, type Opening, removeKept, writeKept } from "../kept/kept-records.js";
 import type { OutputBudget } from "../processes/output-budget.js";
 import type { OutputStreamName } from "../processes/output-log.js";
@@ -36,6 +37,8 @@ export interface ServedSandboxOptions {
   maxLifeMs: number;
   /** The longest life that its client can ask for. */
   longestLifeMs: number;
+  /** It is paused when it expires, until its longest life is over. Default: it is removed then. */
+  pausesAtExpiry?: boolean | undefined;
   /** When an earlier service has created it, and when it expires. Default: it is created now. */
   since?: { createdAt: Date; expiresAt: Date } | undefined;
   /** What another protocol of an earlier service knew of it, as JSON. Default: nothing. */
@@ -96,6 +99,9 @@ export class ServedSandbox {
   #removing: Promise<Receipt | null> | undefined;
   #receipt: Receipt | null = null;
   #isRemoved = false;
+  #isPaused = false;
+  /** Each waits for the one before. */
+  #pausing: Promise<void> = Promise.resolve();
 
   constructor(options: ServedSandboxOptions) {
     this.#options = options;
@@ -175,6 +181,59 @@ export class ServedSandbox {
     return this.#state === "ended" || this.#isRemoved;
   }
 
+  /** Whether its processes are frozen. Then it takes no calls. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Whether it is paused when it expires. */
+  get pausesAtExpiry(): boolean {
+    return this.#options.pausesAtExpiry === true;
+  }
+
+  /**
+   * Freezes its processes, which keep their memory, until `unpause` or the end of its longest life. Calls under way wait. False if it is paused
+   * already. Errors: `sandbox.gone`; `engine.failed`; `store.failed`.
+   */
+  async pause(): Promise<boolean> {
+    return await this.#inTurn(async () => {
+      if (this.#isPaused) return false;
+      this.#isPaused = true;
+      try {
+        await pauseSandbox(this.sandbox);
+        this.extend(this.#options.longestLifeMs);
+        return true;
+      } catch (error) {
+        this.#isPaused = false;
+        await unpauseSandbox(this.sandbox).catch(() => undefined);
+        throw error;
+      }
+    });
+  }
+
+  /** Its processes go on, and it expires so long from now. False if it was not paused. Errors: `sandbox.gone`; `engine.failed`; `store.failed`. */
+  async unpause(lifeMs: number): Promise<boolean> {
+    return await this.#inTurn(async () => {
+      if (!this.#isPaused) return false;
+      await unpauseSandbox(this.sandbox);
+      this.#isPaused = false;
+      this.extend(lifeMs);
+      return true;
+    });
+  }
+
+  async #inTurn(change: () => Promise<boolean>): Promise<boolean> {
+    const changed = this.#pausing.then(async () => {
+      if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+      return await change();
+    });
+    this.#pausing = changed.then(
+      () => undefined,
+      () => undefined,
+    );
+    return await changed;
+  }
+
   /** Has the next service find it as it is now, if it outlives this one. Error: `store.failed`, and then it does not. */
   note(): void {
     const { client, env, key = null, maxLifeMs, opened } = this.#options;
@@ -190,6 +249,8 @@ export class ServedSandbox {
       opening,
       protocol,
       sandbox: this.record,
+      isPaused: this.#isPaused,
+      pausesAtExpiry: this.pausesAtExpiry,
     });
   }
 
@@ -227,7 +288,7 @@ export class ServedSandbox {
   /** Runs a call in it, during which it is not idle. Errors: `sandbox.gone` once it ends; those of the call. */
   async use<T>(signal: AbortSignal, run: (inUse: InUse) => Promise<T>): Promise<T> {
     const { opened, env } = this.#options;
-    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    this.#requireRunning();
     using either = new AnySignal([signal, this.#ending.signal]);
     using _call = this.hold();
     const { sandbox, workingDirectory: cwd, onOutput } = opened;
@@ -237,11 +298,16 @@ export class ServedSandbox {
   /** The same for a call that gives pieces: it ends with its reader. */
   async *pieces<T>(signal: AbortSignal, run: (inUse: InUse) => AsyncIterable<T>): AsyncGenerator<T> {
     const { opened, env } = this.#options;
-    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    this.#requireRunning();
     using either = new AnySignal([signal, this.#ending.signal]);
     using _call = this.hold();
     const { sandbox, workingDirectory: cwd, onOutput } = opened;
     yield* run({ sandbox, cwd, env, signal: either.signal, onOutput });
+  }
+
+  #requireRunning(): void {
+    if (this.#ending.signal.aborted) throw this.#ending.signal.reason;
+    if (this.#isPaused) throw paused();
   }
 
   /** How copies of it are opened, for the same client. Error: `usage.invalid` without a workspace. */
@@ -293,7 +359,7 @@ export class ServedSandbox {
     const { kept } = this.#options.opened;
     // The record goes first: the next service would otherwise go on with a sandbox that is half removed.
     if (kept !== undefined) forgetKept(kept.directory);
-    this.#removing ??= this.#options.opened.close();
+    this.#removing ??= this.#close();
     try {
       this.#receipt = await this.#removing;
       if (kept !== undefined) removeKept(kept.directory);
@@ -305,6 +371,13 @@ export class ServedSandbox {
     this.#options.seat[Symbol.dispose]();
     this.#options.memory?.[Symbol.dispose]();
     this.processes.clear();
+  }
+
+  async #close(): Promise<Receipt | null> {
+    await this.#pausing;
+    // What is frozen could neither end in order nor be looked at. A removal also works without.
+    if (this.#isPaused) await unpauseSandbox(this.sandbox).catch(() => undefined);
+    return await this.#options.opened.close();
   }
 
   /** Lets the next service go on with it, where that is possible. False where it has to be removed. */
@@ -353,8 +426,15 @@ export class ServedSandbox {
     const turnMs = Math.min(leftMs, LONGEST_TIMER_MS);
     this.#lifeTimer = setTimeout(() => {
       if (leftMs > turnMs) this.#waitLife(leftMs - turnMs);
-      else this.#options.onExpired();
+      else this.#expire();
     }, turnMs);
+  }
+
+  #expire(): void {
+    const { longestLifeMs, onExpired } = this.#options;
+    const mayPause = this.pausesAtExpiry && !this.#isPaused;
+    if (mayPause && Date.now() < this.#createdAt.getTime() + longestLifeMs) this.pause().catch(onExpired);
+    else onExpired();
   }
 
   #waitIdle(leftMs: number): void {
@@ -384,6 +464,14 @@ function withoutWorkspace(): BrigError {
     "the sandbox has no workspace, which alone can be forked, stored and compared",
     'create it with workspaceKind: "overlay"',
   );
+}
+
+function paused(): Refusal {
+  return new Refusal("the sandbox is paused", {
+    status: 409,
+    code: "usage.invalid",
+    hint: "connect to it with a client of E2B, which resumes it",
+  });
 }
 
 function gone(why: string): BrigError {

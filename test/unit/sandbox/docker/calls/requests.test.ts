@@ -43,6 +43,7 @@ describe("a request to the engine", () => {
       "POST /containers/c/kill",
       { signal: "SIGTERM" },
     ],
+    ["pauses", (engine) => engine.pauseContainer("c"), "POST /containers/c/pause", {}],
     ["unpauses", (engine) => engine.unpauseContainer("c"), "POST /containers/c/unpause", {}],
     [
       "removes a container with its volumes, running or not",
