@@ -85,7 +85,7 @@ export const PARTS = [
     name: "arm64",
     about: "the toolbox compiled for arm64, by QEMU",
     command: [".ci/arm64"],
-    after: ["images/toolbox/", ".ci/arm64", ".ci/arm64-toolbox.mjs", ".ci/debian.sh"],
+    after: ["images/toolbox/", ".ci/arm64", ".ci/arm64-images.mjs", ".ci/debian.sh"],
   },
   {
     name: "docker-26",

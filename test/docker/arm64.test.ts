@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isBrigError } from "../../src/errors.js";
 import { sandboxFiles } from "../../src/sandbox/files/files.js";
+import { nodeFiles } from "../../src/sandbox/images/npm-packages.js";
 import { exec } from "../../src/sandbox/process/run-to-end.js";
 import { testEngine } from "../support/engine.js";
 import { type RunnerContainer, startRunnerContainer } from "../support/runner-container.js";
@@ -10,6 +11,7 @@ import { withReason } from "../support/skip-reasons.js";
 /** An image for arm64 on a machine that runs its programs by QEMU; .ci/arm64 makes both, and a toolbox for it. */
 const image = process.env.BRIG_TEST_ARM64;
 const why = image === undefined ? "needs what .ci/arm64 makes" : null;
+const whyNotBase = image?.endsWith(":base") ? null : "needs the default image, of .ci/arm64 --images";
 
 describe.skipIf(why !== null)(withReason("a runner and programs for arm64, by QEMU", why), () => {
   let container: RunnerContainer;
@@ -20,7 +22,7 @@ describe.skipIf(why !== null)(withReason("a runner and programs for arm64, by QE
       image,
       user,
       mounts: [],
-      tmpfs: { "/work": "mode=1777" },
+      tmpfs: { "/work": "mode=1777,exec" },
     });
   });
   afterAll(() => container[Symbol.asyncDispose]());
@@ -51,6 +53,36 @@ describe.skipIf(why !== null)(withReason("a runner and programs for arm64, by QE
     expect((await files.read("/work/one")).toString()).toBe("after\n");
     expect((await run("/.brig/rg", "--no-heading", "-H", "after", "/work")).stdout).toBe("/work/one:after\n");
   });
+
+  it.skipIf(whyNotBase !== null)(
+    withReason("have the programs of the default image", whyNotBase),
+    async () => {
+      const files = sandboxFiles(container.context);
+      const [node] = nodeFiles;
+      expect(await run("node", "-v")).toMatchObject({ stdout: `v${node?.packages.arm64?.version}\n` });
+      expect(await run("node", "-p", "process.arch")).toMatchObject({ exitCode: 0, stdout: "arm64\n" });
+      expect(await run("npm", "--version")).toMatchObject({ exitCode: 0, stderr: "" });
+      expect(await run("python", "-c", "import platform, sqlite3; print(platform.machine())")).toMatchObject({
+        stdout: "aarch64\n",
+      });
+      const patch = '*** Begin Patch\n*** Update File: one.c\n@@\n-"before"\n+"after"\n*** End Patch\n';
+      const inWork = async (script: string, ...words: string[]) =>
+        await exec(container.context, ["sh", "-c", script, ...words], { cwd: "/work" });
+      await files.write(
+        "/work/one.c",
+        '#include <stdio.h>\nint main(void) { return puts(\n"before"\n) < 0; }\n',
+      );
+      expect(
+        await inWork(
+          'apply_patch "$0" && rg -c after one.c && gcc -Wall -Werror -o one one.c && ./one',
+          patch,
+        ),
+      ).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1\nafter$/m) });
+      expect(await inWork("git init -q && git add one.c && git status --short")).toMatchObject({
+        ...{ exitCode: 0, stdout: "A  one.c\n" },
+      });
+    },
+  );
 
   it("make a sandbox whose proof finds only the calls that QEMU itself refuses", async () => {
     const refusal = await openTestSandbox({ image }).then(
