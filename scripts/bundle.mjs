@@ -65,13 +65,13 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/kept-egress|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds))/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|pool|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds|tls\/))/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|diagnose-runtimes|docker\/|early-engine|egress\/|images\/|lasting\/kept-egress|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|settings\/checked-limits|sweep)/,
+    test: /\/src\/sandbox\/(?!attack\/|channel\/link-journal|diagnose-runtimes|docker\/|early-engine|egress\/|images\/|lasting\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|policy\/|pool|settings\/checked-limits|sweep)/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.
@@ -104,6 +104,8 @@ const compiledChunks = [
   "exec",
   "sandbox",
   "running",
+  "run",
+  "zod",
 ];
 
 /** Computes the image tags at build time; otherwise each start of a sandbox would read forty files, which takes 30 ms. */
