@@ -41,31 +41,37 @@ const groups = [
   {
     name: "quick",
     test: /\/src\/(?:cli\/lasting\/quick-exec|services\/lasting\/(?:client\/command-connection|home\/service-socket|wire\/frames))\.ts$/,
-    priority: 9,
+    priority: 10,
   },
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
     test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|lib\/(?:env|errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|terminal)|steps|time\/any-signal|utf8)|command\/(?:error-text|render)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/process-warnings|exit-status|host|program|run-in-process|trace))\.ts$/,
-    priority: 8,
+    priority: 9,
   },
-  { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
+  { name: "zod", test: /\/node_modules\/zod\//, priority: 7 },
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
     test: /\/src\/(?:sandbox\/(?:policy\/(?:limit-bounds|modes)|process\/timeouts|output\/call-cause)|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|command\/(?:flags\/(?:limit-options|option-values|sandbox-flags|secret-option|variable-options)|open-sandbox|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|receipt-text|streams|terminal-session)|cli\/display\/exit-remarks)\.ts$/,
-    priority: 7,
+    priority: 8,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
     test: /\/src\/(?:sandbox\/early-engine\.ts|sandbox\/docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/|ssh-agent)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
+    priority: 6,
+  },
+  // What is looked at before the engine has to answer: the policy, and the directories. A run sends its first request when it has loaded this.
+  {
+    name: "settings",
+    test: /\/src\/(?:known-options|sandbox\/(?:output\/(?:captured-output|cut-text)|plan\/(?:missing-image|unknown-runtime)|policy\/hosts|settings\/(?:chosen-policy|resolve-settings))|lib\/(?!http\/|setting-kinds|tls\/).*)\.ts$/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|pool|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)|lib\/(?!file-lock|http\/|setting-kinds|tls\/))/,
+    test: /\/src\/sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|pool|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
@@ -102,6 +108,7 @@ const compiledChunks = [
   "options",
   "engine",
   "exec",
+  "settings",
   "sandbox",
   "running",
   "run",

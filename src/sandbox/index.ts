@@ -156,7 +156,7 @@ export { treeLabel } from "./overlay/tree-volumes.js";
 export { loadsCode } from "./plan/image-settings.js";
 export { DEFAULT_IMAGE, missingImage, requireImage } from "./plan/missing-image.js";
 export { isAtOrBelow, isBelow } from "./plan/paths.js";
-export { refuseUnknownRuntime } from "./plan/plan-sandbox.js";
+export { refuseUnknownRuntime } from "./plan/unknown-runtime.js";
 export type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 export type { CommandRisk, CommandSituation } from "./policy/approval-decision.js";
 export {

@@ -103,17 +103,6 @@ function mountReason(words: string, volume: string): string | null {
   return words.split(`${volume}/_data: `)[1]?.split(/\.?\n/)[0] ?? null;
 }
 
-/** Error: `workspace.invalid` for characters that separate the kernel's mount options. */
-export function requireOverlayPath(workspace: string): void {
-  const found = /[,:\\]/.exec(workspace)?.[0];
-  if (found === undefined) return;
-  throw new BrigError(
-    `the workspace ${JSON.stringify(workspace)} cannot be copy-on-write: its path contains ${JSON.stringify(found)}, ` +
-      "which separates the options of an overlay mount",
-    { code: "workspace.invalid", hint: `rename the directory, or ${USE_BIND}` },
-  );
-}
-
 function requireShortOptions(layers: OverlayLayers): void {
   const bytes = Buffer.byteLength(overlayOptions(layers));
   if (bytes <= OPTIONS_MAX_BYTES) return;

@@ -1,13 +1,12 @@
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { BrigError } from "../../errors.js";
-import { suggest } from "../../lib/suggest.js";
 import type { PreparedBranch } from "../branch/session-branch.js";
 import { looksLikeGvisor, runtimeOf } from "../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../docker/engine-types.js";
 import { isRootless } from "../docker/rootless.js";
 import { LABELS } from "../labels.js";
-import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
+import { planOverlay } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
 import type { Policy, SandboxLimits } from "../policy/policy.js";
 import { type PlannedRepository, planRepository } from "../repository/plan-repository.js";
@@ -16,9 +15,10 @@ import { planPrivateMounts } from "../volumes/host-mount.js";
 import { directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { ownerNotices, type ProtectionOptions, planProtection, type Root } from "./protected-paths.js";
+import { checkRoots } from "./roots.js";
+import { refuseUnknownRuntime } from "./unknown-runtime.js";
 import {
   type CheckedDirectory,
-  checkDirectory,
   type HostDirectories,
   requireWorkspacePath,
   submountsBelow,
@@ -204,38 +204,6 @@ function overlaid(copied: CopiedDirectories, workspace: CheckedDirectory | null)
   return { path, identity: { dev: String(dev), ino: String(ino) } };
 }
 
-export type RootsRequest = Pick<
-  SandboxRequest,
-  "policy" | "workspace" | "overlay" | "addDirs" | "writableRoots" | "endpoint" | "host"
-> & { engine: Pick<EngineInfo, "dockerRootDir"> };
-
-/** Checks the directories that the sandbox will see. Errors: `workspace.invalid`, `usage.invalid`. */
-export async function checkRoots(request: RootsRequest): Promise<Root[]> {
-  const { policy, name } = request.policy;
-  if (request.addDirs.length > 0 && !policy.overrides.writableRoots)
-    throw new BrigError(`the policy ${name} takes no further writable directories`, {
-      code: "usage.invalid",
-      hint: "leave out --add-dir, or use --sandbox workspace-write",
-    });
-  const roots: Root[] = [];
-  const add = async (kind: Root["kind"], access: Root["access"], path: string) => {
-    const directory = await checkDirectory(path, {
-      purpose: kind === "workspace" ? "workspace" : "writable directory",
-      endpoint: request.endpoint,
-      dockerRootDir: request.engine.dockerRootDir,
-      host: request.host,
-    });
-    if (!roots.some((root) => root.directory.path === directory.path))
-      roots.push({ kind, access, directory });
-  };
-  if (request.workspace !== null) await add("workspace", policy.workspace.access, request.workspace);
-  const extra = policy.overrides.writableRoots ? [...request.addDirs, ...request.writableRoots] : [];
-  for (const path of extra) await add("writable-root", "rw", path);
-  const workspace = roots.find(({ kind }) => kind === "workspace");
-  if (request.overlay && workspace) requireOverlayPath(workspace.directory.path);
-  return roots;
-}
-
 function resolveUser(
   user: Policy["user"],
   { hostUser, engine }: SandboxRequest,
@@ -412,24 +380,4 @@ function inPages(bytes: number): number {
 /** An engine that does not know the machine's size reports 0, which as a limit would mean "unlimited". */
 function atMost(wanted: number, available: number): number {
   return available > 0 ? Math.min(wanted, available) : wanted;
-}
-
-/**
- * Error: `usage.invalid`. Accepts a name with a dot or slash: newer engines also take a containerd shim or a
- * path, and do not list these.
- */
-export function refuseUnknownRuntime(
-  runtime: string | undefined,
-  { runtimes }: { runtimes: readonly string[] },
-): void {
-  if (runtime === undefined || runtimes.length === 0 || runtimes.includes(runtime) || /[./]/.test(runtime))
-    return;
-  const meant = suggest(runtime, runtimes);
-  throw new BrigError(`the engine has no runtime ${JSON.stringify(runtime)}`, {
-    code: "usage.invalid",
-    hint:
-      meant === null
-        ? `it has ${runtimes.join(", ")}`
-        : `did you mean ${meant}? It has ${runtimes.join(", ")}`,
-  });
 }

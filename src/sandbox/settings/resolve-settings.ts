@@ -1,13 +1,13 @@
 import { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
-import { SessionBranch } from "../branch/session-branch.js";
+import type { SessionBranch } from "../branch/session-branch.js";
 import type { InspectionOptions } from "../egress/inspection.js";
 import { userGitConfig } from "../git/user-config.js";
 import { LABELS } from "../labels.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import type { SandboxPlan } from "../plan/plan.js";
-import { checkRoots } from "../plan/plan-sandbox.js";
+import { checkRoots } from "../plan/roots.js";
 import type { HostDirectories } from "../plan/workspace.js";
 import type { EgressSettings } from "../policy/egress-schema.js";
 import { describeNetwork } from "../policy/network.js";
@@ -46,9 +46,7 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
   const leaseSeconds = checkedLease(source.leaseSeconds);
   const keep = source.keep ?? false;
   const hasOverlay = isOverlay(source);
-  const branch = hasBranch(source)
-    ? new SessionBranch({ ...gitSurroundings(source), hasOwnTree: !hasOverlay })
-    : undefined;
+  const branch = hasBranch(source) ? await sessionBranch(source, { hasOwnTree: !hasOverlay }) : undefined;
   const policy = await loadChosenPolicy(source);
   const setup = await resolvedSetup(source, policy);
   return {
@@ -190,10 +188,15 @@ function hasBranch({ git = "protected", workspace }: UnresolvedSettings): boolea
   return git === "branch";
 }
 
-function gitSurroundings({ environment, addDirs = [], writableRoots = [] }: UnresolvedSettings) {
+/** Loaded only where there is a branch: the code reads repositories, and runs git in a sandbox. */
+async function sessionBranch(
+  { environment, addDirs = [], writableRoots = [] }: UnresolvedSettings,
+  { hasOwnTree }: { hasOwnTree: boolean },
+): Promise<SessionBranch> {
+  const { SessionBranch: Branch } = await import("../branch/session-branch.js");
   const { brigHome, variables } = environment;
   const searchPath = variables.PATH ?? "/usr/local/bin:/usr/bin:/bin";
-  return { brigHome, searchPath, writable: [...addDirs, ...writableRoots] };
+  return new Branch({ brigHome, searchPath, writable: [...addDirs, ...writableRoots], hasOwnTree });
 }
 
 /** Error: `usage.invalid`. */

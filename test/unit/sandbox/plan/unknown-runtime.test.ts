@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { refuseUnknownRuntime } from "../../../../src/sandbox/plan/plan-sandbox.js";
+import { refuseUnknownRuntime } from "../../../../src/sandbox/plan/unknown-runtime.js";
 
 const runtimes = ["runc", "runsc"];
 
