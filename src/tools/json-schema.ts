@@ -12,29 +12,33 @@ export interface JsonSchema {
   additionalProperties?: boolean | JsonSchema;
 }
 
+export function jsonSchemaOf(parameters: z.ZodObject, hidden: readonly string[] = []): JsonSchema {
+  const schema = withKnownKeywords(z.toJSONSchema(parameters, { io: "input" }) as JsonSchema);
+  const offered = Object.entries(schema.properties ?? {}).filter(([name]) => !hidden.includes(name));
+  return { ...schema, properties: Object.fromEntries(offered), additionalProperties: false };
+}
+
 /**
  * Drops all other keywords, which some model endpoints refuse. Descriptions say what defaults and bounds
  * there are.
  */
-const schemaShape: z.ZodType<JsonSchema> = z.lazy(() =>
-  z.object({
-    type: z
-      .string()
-      .transform((type) => (type === "integer" ? "number" : type))
-      .optional(),
-    description: z.string().optional(),
-    enum: z.array(z.unknown()).optional(),
-    properties: z.record(z.string(), schemaShape).optional(),
-    required: z.array(z.string()).optional(),
-    items: schemaShape.optional(),
-    additionalProperties: z.union([z.boolean(), schemaShape]).optional(),
-  }),
-);
-
-export function jsonSchemaOf(parameters: z.ZodObject, hidden: readonly string[] = []): JsonSchema {
-  const schema = schemaShape.parse(z.toJSONSchema(parameters, { io: "input" }));
-  const offered = Object.entries(schema.properties ?? {}).filter(([name]) => !hidden.includes(name));
-  return { ...schema, properties: Object.fromEntries(offered), additionalProperties: false };
+function withKnownKeywords(schema: JsonSchema): JsonSchema {
+  const { type, description, properties, required, items, additionalProperties: others } = schema;
+  return {
+    ...(type !== undefined && { type: type === "integer" ? "number" : type }),
+    ...(description !== undefined && { description }),
+    ...(schema.enum !== undefined && { enum: schema.enum }),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, property]) => [name, withKnownKeywords(property)]),
+      ),
+    }),
+    ...(required !== undefined && { required }),
+    ...(items !== undefined && { items: withKnownKeywords(items) }),
+    ...(others !== undefined && {
+      additionalProperties: typeof others === "object" ? withKnownKeywords(others) : others,
+    }),
+  };
 }
 
 /**

@@ -1,127 +1,14 @@
-import { z } from "zod";
-import { isTooDeep } from "../../lib/json/nesting.js";
+import type { z } from "zod";
 import { tokensOfBytes } from "../../sandbox/index.js";
+import type { knownItem } from "./item-schemas.js";
 
-const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text: z.string() });
-const imagePart = z.object({ type: z.literal("input_image"), image_url: z.string() });
-const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+type KnownItem = z.infer<typeof knownItem>;
+type ItemOf<Type extends KnownItem["type"]> = Extract<KnownItem, { type: Type }>;
 
-/** Drops parts of unknown types, so that a new kind of part does not make the whole item invalid. */
-function partsOf(types: readonly string[]) {
-  return z
-    .array(z.looseObject({ type: z.string() }))
-    .transform((parts) => parts.filter(({ type }) => types.includes(type)));
-}
-
-/** The endpoint's id of the item. Only some endpoints accept it in later requests. */
-const id = z.string().optional().catch(undefined);
-
-const messageItem = z.object({
-  id,
-  type: z.literal("message"),
-  role: z.enum(["user", "assistant", "developer", "system"]),
-  content: partsOf(["input_text", "output_text", "input_image", "refusal"]).pipe(
-    z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
-  ),
-  /** Models that send a phase expect it back in later requests. */
-  phase: z.enum(["commentary", "final_answer"]).optional().catch(undefined),
-});
-
-const reasoningItem = z.object({
-  id,
-  type: z.literal("reasoning"),
-  summary: partsOf(["summary_text"])
-    .nullish()
-    .transform((parts) => parts ?? [])
-    .pipe(z.array(z.object({ type: z.literal("summary_text"), text: z.string() }))),
-  /** The unencrypted reasoning of models that show it. */
-  content: z
-    .array(z.object({ type: z.enum(["reasoning_text", "text"]), text: z.string() }))
-    .min(1)
-    .optional()
-    .catch(undefined),
-  encrypted_content: z.string().nullish(),
-});
-
-const functionCallItem = z.object({
-  id,
-  type: z.literal("function_call"),
-  name: z.string(),
-  /** The namespace of the function, if it belongs to one. */
-  namespace: z.string().optional().catch(undefined),
-  arguments: z.string(),
-  call_id: z.string(),
-});
-
-const outputPart = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("input_text"), text: z.string() }),
-  z.object({
-    type: z.literal("input_image"),
-    image_url: z.string(),
-    detail: z.enum(["high", "original"]).optional().catch(undefined),
-  }),
-]);
-
-const output = z.union([z.string(), z.array(outputPart)]);
-
-const functionCallOutputItem = z.object({
-  id,
-  type: z.literal("function_call_output"),
-  call_id: z.string(),
-  output,
-});
-
-const customToolCallItem = z.object({
-  id,
-  type: z.literal("custom_tool_call"),
-  name: z.string(),
-  input: z.string(),
-  call_id: z.string(),
-});
-
-const customToolCallOutputItem = z.object({
-  id,
-  type: z.literal("custom_tool_call_output"),
-  call_id: z.string(),
-  output,
-});
-
-/** A call of the hosted `local_shell` tool. Its output is a `function_call_output`. */
-const localShellCallItem = z.object({
-  id,
-  type: z.literal("local_shell_call"),
-  call_id: z.string({ error: "LocalShellCall without call_id or id" }),
-  status: z.enum(["completed", "in_progress", "incomplete"]).catch("completed"),
-  action: z.object({
-    type: z.literal("exec"),
-    command: z.array(z.string()),
-    working_directory: z.string().nullish(),
-    timeout_ms: z.number().nullish(),
-    env: z.record(z.string(), z.string()).nullish(),
-    user: z.string().nullish(),
-  }),
-});
-
-const knownItem = z.discriminatedUnion("type", [
-  messageItem,
-  reasoningItem,
-  functionCallItem,
-  functionCallOutputItem,
-  customToolCallItem,
-  customToolCallOutputItem,
-  localShellCallItem,
-]);
-const knownTypes: ReadonlySet<string> = new Set(knownItem.options.map((option) => option.shape.type.value));
-
-export type MessageItem = z.infer<typeof messageItem>;
-type FunctionCallItem = z.infer<typeof functionCallItem>;
-type CustomToolCallItem = z.infer<typeof customToolCallItem>;
-type LocalShellCallItem = z.infer<typeof localShellCallItem>;
-export type ToolCallItem = FunctionCallItem | CustomToolCallItem | LocalShellCallItem;
-export type CallOutput = z.infer<typeof output>;
-export type ToolOutputItem =
-  | z.infer<typeof functionCallOutputItem>
-  | z.infer<typeof customToolCallOutputItem>;
+export type MessageItem = ItemOf<"message">;
+export type ToolCallItem = ItemOf<"function_call" | "custom_tool_call" | "local_shell_call">;
+export type ToolOutputItem = ItemOf<"function_call_output" | "custom_tool_call_output">;
+export type CallOutput = ToolOutputItem["output"];
 
 /** An item of a type that brig does not interpret. It is kept and sent back unchanged. */
 interface OpaqueItem {
@@ -130,23 +17,7 @@ interface OpaqueItem {
 }
 
 /** One item of a conversation, in the Responses API's format, without statuses, which are never sent back. */
-export type ResponseItem = z.infer<typeof knownItem> | OpaqueItem;
-
-const anyItem = z
-  .looseObject({ type: z.string() })
-  .refine((item) => !isTooDeep(item), { error: "is nested too deeply", abort: true });
-
-/** Reads an item that came from an endpoint or a session file. Throws a ZodError for an incomplete one. */
-export function parseItem(value: unknown, { withId = true }: { withId?: boolean } = {}): ResponseItem {
-  const item = anyItem.parse(value);
-  const named = item.type === "local_shell_call" ? { ...item, call_id: item.call_id ?? item.id } : item;
-  if (knownTypes.has(item.type)) {
-    const known = knownItem.parse(named);
-    return withId ? known : withoutId(known);
-  }
-  const { status: _status, ...kept } = item;
-  return { type: "opaque", item: withId ? kept : withoutId(kept) };
-}
+export type ResponseItem = KnownItem | OpaqueItem;
 
 /** The item as it is written to the session file. */
 export function wireItem(item: ResponseItem): Readonly<Record<string, unknown>> {
@@ -162,7 +33,8 @@ export function requestItem(
   return withId ? wire : withoutId(wire);
 }
 
-function withoutId<Item extends object>(item: Item): Item {
+/** Without what only some endpoints accept in later requests. */
+export function withoutId<Item extends object>(item: Item): Item {
   if (!("id" in item)) return item;
   const { id: _id, ...kept } = item;
   return kept as Item;

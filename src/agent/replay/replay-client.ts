@@ -1,5 +1,6 @@
-import { isToolOutput, outputText, parseItem, type ResponseItem, type ToolCallItem } from "../model/items.js";
+import { isToolOutput, outputText, type ResponseItem, type ToolCallItem } from "../model/items.js";
 import type { ModelClient } from "../model/model-client.js";
+import { parseItem } from "../model/parse-item.js";
 import { outputParts } from "./output-parts.js";
 import type { RecordedCall } from "./replay-recording.js";
 

@@ -4,7 +4,6 @@ import type { ModelClient, ModelRequest } from "../model-client.js";
 import { type ModelSettings, serviceTierField } from "../model-settings.js";
 import { OUTPUT_SCHEMA_NAME } from "../responses/responses-request.js";
 import { chatMessages } from "./chat-messages.js";
-import { ChatReader } from "./chat-reader.js";
 
 /** A client for a model behind Chat Completions. */
 export function createChatClient(options: ModelClientOptions): ModelClient {
@@ -22,13 +21,15 @@ export function createChatClient(options: ModelClientOptions): ModelClient {
         reasoningField,
         keepsDeveloperRole: supportsDeveloperRole(provider),
       }),
-    openReader: (request, refused) =>
-      new ChatReader(request, {
+    async openReader(request, refused) {
+      const { ChatReader } = await import("./chat-reader.js");
+      return new ChatReader(request, {
         refused,
         onReasoningField(name) {
           reasoningField = name;
         },
-      }),
+      });
+    },
   });
 }
 

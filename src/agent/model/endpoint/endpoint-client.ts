@@ -21,7 +21,8 @@ export interface ModelClientOptions extends ConnectionOptions {
 export interface Wire extends Route {
   takesOnlyFunctions: boolean;
   body(request: ModelRequest): Readonly<Record<string, unknown>>;
-  openReader(request: ModelRequest, refused: RefusalReader): ResponseReader;
+  /** Loads the code that reads a response, which no request has to wait for. */
+  openReader(request: ModelRequest, refused: RefusalReader): Promise<ResponseReader>;
 }
 
 /** Returns `broken` for an error in the stream that is worth a retry; throws any other. */
@@ -52,7 +53,7 @@ export function createEndpointClient(options: ModelClientOptions, wire: Wire): M
         const answer = await connection.send(wire.body(request), limit.signal);
         if ("kind" in answer) yield answer;
         else {
-          const reader = wire.openReader(request, (refusal) => readRefused(refusal, connection));
+          const reader = await wire.openReader(request, (refusal) => readRefused(refusal, connection));
           yield* readAnswer(answer, { reader, idleTimeoutMs, signal: limit.signal });
         }
       } catch (error) {

@@ -9,10 +9,10 @@ import {
   isToolCall,
   type MessageItem,
   messageText,
-  parseItem,
   type ResponseItem,
   type ToolCallItem,
 } from "../items.js";
+import { parseItem } from "../parse-item.js";
 
 const announcement = z.object({
   output_index: z.number().optional().catch(undefined),

@@ -1,7 +1,6 @@
 import { createEndpointClient, type ModelClientOptions } from "../endpoint/endpoint-client.js";
 import { isAzure } from "../endpoint/endpoint-quirks.js";
 import type { ModelClient } from "../model-client.js";
-import { ResponsesReader } from "./responses-reader.js";
 import { responsesBody } from "./responses-request.js";
 
 /** A client for a model behind the Responses API. */
@@ -17,6 +16,9 @@ export function createResponsesClient(options: ModelClientOptions): ModelClient 
     ],
     takesOnlyFunctions: false,
     body: (request) => responsesBody(request, { ...options, settings }),
-    openReader: (_, refused) => new ResponsesReader({ keepsIds: isAzure(provider), refused }),
+    async openReader(_, refused) {
+      const { ResponsesReader } = await import("./responses-reader.js");
+      return new ResponsesReader({ keepsIds: isAzure(provider), refused });
+    },
   });
 }

@@ -4,7 +4,8 @@ import { BrigError } from "../../../errors.js";
 import { errnoOf } from "../../../lib/errno.js";
 import { isTooDeep } from "../../../lib/json/nesting.js";
 import { withoutMark } from "../../../lib/utf8.js";
-import { parseItem, type ResponseItem } from "../../model/items.js";
+import type { ResponseItem } from "../../model/items.js";
+import { parseItem } from "../../model/parse-item.js";
 
 /** One line of a session file. All of it is untrusted: it may come from a container or another program. */
 export type SessionLine =

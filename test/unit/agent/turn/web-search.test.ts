@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseItem, textMessage } from "../../../../src/agent/model/items.js";
+import { textMessage } from "../../../../src/agent/model/items.js";
+import { parseItem } from "../../../../src/agent/model/parse-item.js";
 import { webSearchIn } from "../../../../src/agent/turn/web-search-event.js";
 
 const search = (action: unknown) => webSearchIn(parseItem({ type: "web_search_call", id: "ws_1", action }));
