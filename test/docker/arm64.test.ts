@@ -74,11 +74,11 @@ describe.skipIf(why !== null)(withReason("a runner and programs for arm64, by QE
       );
       expect(
         await inWork(
-          'apply_patch "$0" && rg -c after one.c && gcc -Wall -Werror -o one one.c && ./one',
+          '/.brig/bin/apply_patch "$0" && rg -c after one.c && gcc -Wall -Werror -o one one.c && ./one',
           patch,
         ),
       ).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1\nafter$/m) });
-      expect(await inWork("git init -q && git add one.c && git status --short")).toMatchObject({
+      expect(await inWork("git init -q r && cp one.c r && cd r && git add one.c && git status --short")).toMatchObject({
         ...{ exitCode: 0, stdout: "A  one.c\n" },
       });
     },
