@@ -65,7 +65,7 @@ const groups = [
   // What is looked at before the engine has to answer: the policy, and the directories. A run sends its first request when it has loaded this.
   {
     name: "settings",
-    test: /\/src\/(?:known-options|sandbox\/(?:output\/(?:captured-output|cut-text)|plan\/(?:missing-image|unknown-runtime)|policy\/hosts|settings\/(?:chosen-policy|resolve-settings))|lib\/(?!http\/|setting-kinds|tls\/).*)\.ts$/,
+    test: /\/src\/(?:known-options|sandbox\/(?:output\/(?:captured-output|cut-text)|plan\/(?:missing-image|unknown-runtime)|policy\/hosts|settings\/(?:chosen-policy|resolve-settings))|lib\/(?!http\/|setting-kinds|tls\/|young-garbage).*)\.ts$/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.

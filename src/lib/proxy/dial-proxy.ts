@@ -1,6 +1,5 @@
 import { request } from "node:http";
 import { connect, isIP, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
 import { errnoOf } from "../errno.js";
 import { authorizationHeader, type ProxyAddress } from "./proxies.js";
 
@@ -41,8 +40,9 @@ export async function dialProxy(
   options: ProxyDialOptions,
 ): Promise<ProxyDialled> {
   const where = { host, port, allowHalfOpen: true, noDelay: true };
+  // Loaded only for such a proxy: it takes ten milliseconds.
   const socket = usesTls
-    ? connectTls({ ...where, servername: isIP(host) === 0 ? host : "" })
+    ? (await import("node:tls")).connect({ ...where, servername: isIP(host) === 0 ? host : "" })
     : connect(where);
   const failure = await settled(options, socket, (settle) => {
     socket.once(usesTls ? "secureConnect" : "connect", () => settle(null));

@@ -1,5 +1,4 @@
-import { createRequire } from "node:module";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { imageType } from "../../lib/image-type.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -82,7 +81,7 @@ async function resize(
   signal?.throwIfAborted();
   const asJpeg = type === "image/jpeg";
   const small = fittingSize(size);
-  const worker = startWorker({ bytes: frame, ...small, asJpeg });
+  const worker = await startWorker({ bytes: frame, ...small, asJpeg });
   using limit = new TimeLimit(maxMs, signal);
   try {
     const resized = await beforeAbort(messageOf(worker), limit.signal);
@@ -113,9 +112,14 @@ function fittingSize({ width, height }: ImageSize): ImageSize {
   return { width: side(width), height: side(height) };
 }
 
-function startWorker(job: ImageSize & { bytes: Buffer; asJpeg: boolean }): Worker {
+/** The modules are loaded only here, because few sessions have an image that is too large. */
+async function startWorker(job: ImageSize & { bytes: Buffer; asJpeg: boolean }): Promise<Worker> {
+  const [{ createRequire }, { Worker: Thread }] = await Promise.all([
+    import("node:module"),
+    import("node:worker_threads"),
+  ]);
   const photon = createRequire(import.meta.url).resolve("@silvia-odwyer/photon-node");
-  return new Worker(workerSource, {
+  return new Thread(workerSource, {
     eval: true,
     workerData: { ...job, photon },
     env: {},
