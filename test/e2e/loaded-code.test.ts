@@ -24,7 +24,7 @@ interface Chunk {
 /** Runs brig, and returns the chunks of code that it loaded, and their source files, as the source maps name them. */
 async function codeLoadedBy(
   args: string[],
-  script?: object,
+  { script, status = 0 }: { script?: object; status?: number } = {},
 ): Promise<{ chunks: Chunk[]; sources: string[] }> {
   await using folder = await temporaryDirectory();
   const coverage = join(folder.path, "coverage");
@@ -41,7 +41,7 @@ async function codeLoadedBy(
   await writeFile(scriptFile, JSON.stringify(script ?? {}));
   const given = script === undefined ? args : [...args, "--script", scriptFile];
   const { exitCode, stderr } = await brig(given, { cwd: workspace, env });
-  expect(exitCode, stderr).toBe(0);
+  expect(exitCode, stderr).toBe(status);
   const lines = (await readFile(report, "utf8")).trim().split("\n");
   const chunks = lines.map((line): Chunk => JSON.parse(line));
   // V8 reports no coverage of code that was compiled before, and the launcher loads no ES modules.
@@ -62,20 +62,37 @@ async function sourcesOf(file: string): Promise<string[]> {
   return existsSync(map) ? JSON.parse(await readFile(map, "utf8")).sources : [];
 }
 
-it("a command in a built-in mode loads neither zod nor a parser of TOML nor a server, which would delay it", async () => {
+it("a command in a built-in mode loads neither zod nor a parser of TOML or certificates nor a server, which would delay it", async () => {
   const { sources } = await codeLoadedBy(["exec", "--", "true"]);
   expect(sources.join("\n")).toMatch(/src\/sandbox\/sandbox\.ts/);
   expect(
-    sources.filter((source) => /node_modules\/(?:zod|smol-toml|hono|@hono|@opentelemetry)\//.test(source)),
+    sources.filter((source) =>
+      /node_modules\/(?:zod|smol-toml|pkijs|asn1js|hono|@hono|@opentelemetry)\//.test(source),
+    ),
   ).toEqual([]);
 });
 
 it("a run loads no code of servers, logins or conversations, which would delay its first request", async () => {
-  const { sources } = await codeLoadedBy(["run", "go"], { steps: [{ text: "done" }] });
+  const { sources } = await codeLoadedBy(["run", "go"], { script: { steps: [{ text: "done" }] } });
   expect(sources.join("\n")).toMatch(/src\/agent\/turn\/turn-loop\.ts/);
   const others =
     /src\/(?:services|batch\/queue|agent\/(?:mcp\/client|agents\/child|telemetry\/(?:conversation-spans|export|otlp)))|node_modules\/(?:ws|hono|@hono|bullmq|ioredis|react|markdown-it|openid-client|@modelcontextprotocol|@opentelemetry)\//;
   expect(sources.filter((source) => others.test(source))).toEqual([]);
+});
+
+/** A run that ends where it would send its first request: the engine does not have the image. */
+async function codeLoadedBeforeRequest() {
+  const model = 'model_providers.here={base_url="http://127.0.0.1:9/v1"}';
+  const args = ["run", "-c", "model_provider=here", "-c", model, "--container-image", "no/such-image", "go"];
+  return await codeLoadedBy(args, { status: 125 });
+}
+
+it("a run sends its first request before it loads what opens a sandbox or reads answers", async () => {
+  const { sources } = await codeLoadedBeforeRequest();
+  expect(sources.join("\n")).toMatch(/src\/agent\/turn\/turn-loop\.ts/);
+  const later =
+    /src\/(?:sandbox\/(?:open-sandbox|plan\/plan-sandbox|receipt\/|process\/process)|agent\/model\/(?:item-schemas|chat\/chat-reader|responses\/responses-reader))/;
+  expect(sources.filter((source) => later.test(source))).toEqual([]);
 });
 
 it.each([
@@ -101,6 +118,12 @@ it("a batch without a queue loads nothing of queues", async () => {
 
 it("a short command compiles nothing: the build did that for the version of Node it ran on", async () => {
   const { chunks } = await codeLoadedBy(["exec", "--", "true"]);
+  expect(chunks.length).toBeGreaterThan(5);
+  expect(chunks.filter(({ isCompiled }) => !isCompiled)).toEqual([]);
+});
+
+it("nor does a run until it sends its first request", async () => {
+  const { chunks } = await codeLoadedBeforeRequest();
   expect(chunks.length).toBeGreaterThan(5);
   expect(chunks.filter(({ isCompiled }) => !isCompiled)).toEqual([]);
 });
