@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type Bench, type BenchContext, compare, type Row } from "../bench.js";
 import { findCodex } from "../codex.js";
 import { ModelEndpoint, type Visit } from "../model-endpoint.js";
+import { plainEnvironment } from "../rivals.js";
 import { type Contender, repeat, takeTurns } from "../sampling.js";
 
 const CALLS = 20;
@@ -51,7 +52,7 @@ async function openRivals(
     ...["-c", `model_providers.bench={name="bench",base_url="${url}",wire_api="responses"}`, "Say true."],
   ];
   const brig = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("brigbox")));
-  const environment = { ...process.env, BRIG_HOME: home, CODEX_HOME: home };
+  const environment = { ...plainEnvironment(), BRIG_HOME: home, CODEX_HOME: home };
   const runOf = (program: string, args: string[]) => async (calls: number) => {
     endpoint.expect(calls);
     const startedAt = performance.now();
