@@ -78,7 +78,9 @@ describe.skipIf(why !== null)(withReason("a runner and programs for arm64, by QE
           patch,
         ),
       ).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1\nafter$/m) });
-      expect(await inWork("git init -q r && cp one.c r && cd r && git add one.c && git status --short")).toMatchObject({
+      expect(
+        await inWork("git init -q r && cp one.c r && cd r && git add one.c && git status --short"),
+      ).toMatchObject({
         ...{ exitCode: 0, stdout: "A  one.c\n" },
       });
     },
