@@ -251,6 +251,7 @@ export {
   resolvedSetup,
   resolveSettings,
   withFullAccess,
+  withReadOnly,
 } from "./settings/resolve-settings.js";
 export type { SandboxSettings } from "./settings/sandbox-settings.js";
 export { hasAllowList } from "./setup/has-allow-list.js";

@@ -404,7 +404,7 @@ describe("/review", () => {
     );
   };
 
-  it("reviews what is chosen in the session's sandbox, shows the findings, and gives them to the model", async () => {
+  it("reviews what is chosen, shows the findings, and gives them to the model", async () => {
     const server = await endpoint(reviewer);
     const terminal = await open(onRuntime);
     terminal.type("/review\r");
@@ -428,6 +428,80 @@ describe("/review", () => {
     expect(await readFile(file, "utf8")).toMatch(/session_meta[\s\S]*user_action/);
   });
 
+  /** A reviewer that runs this first, and anybody else, who says what the reviewer has seen of it. */
+  const reviewerThatRuns = (cmd: string) =>
+    endpoint(({ body }) => {
+      if (!JSON.stringify(body.text ?? {}).includes("findings")) return respond(messageDone("I know of it."));
+      const output = body.input.find(({ type }) => type === "function_call_output")?.output;
+      if (output === undefined) return respond(callDone("try", "exec_command", { cmd }));
+      return respond(messageDone(JSON.stringify(found(`[P1] ${/(?:IN|OUT)SIDE/.exec(`${output}`)?.[0]}`))));
+    });
+  const CHANGE = "cat app.js; touch new.txt && echo IN$(echo SIDE) || echo OUT$(echo SIDE)";
+
+  it("changes nothing in a session that may: its sandbox is another one, which is read-only", async () => {
+    const server = await reviewerThatRuns(CHANGE);
+    const more = join(workspace, "..", "more");
+    await mkdir(more);
+    const flags = ["-s", "workspace-write", "--network", "allowlist:example.com", "--add-dir", more];
+    const terminal = await open([...flags, ...onRuntime]);
+    terminal.type("! echo of the session > new.txt; echo kept > /tmp/mark\r");
+    await terminal.waitForScreen(/✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("! rm new.txt\r");
+    await terminal.waitForScreen(/rm new.txt[\s\S]*✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/│ three[\s\S]*Read-only file system[\s\S]*\[P1\] OUTSIDE/);
+    expect(await readdir(workspace)).not.toContain("new.txt");
+    expect(JSON.stringify(turns(server)[0]?.body.input)).toContain("`sandbox_mode` is `read-only`");
+    // The session goes on in its own sandbox, with its own rights.
+    terminal.type("! cat /tmp/mark; touch later.txt\r");
+    await terminal.waitForScreen(/│ kept\n {2}✓ exit 0[\s\S]*\n›\s*\n/);
+    expect(await readdir(workspace)).toContain("later.txt");
+    await leave(terminal);
+  });
+
+  it("sees what a copy-on-write workspace has become, and does not change it", async () => {
+    await reviewerThatRuns(CHANGE);
+    const terminal = await open(["--workspace", "overlay", ...onRuntime]);
+    terminal.type("! echo only in the copy > app.js\r");
+    await terminal.waitForScreen(/✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/│ only in the copy[\s\S]*Read-only file system[\s\S]*\[P1\] OUTSIDE/);
+    terminal.type("! ls new.txt; cat app.js\r");
+    await terminal.waitForScreen(/No such file[^\n]*\n {2}│ only in the copy\n[\s\S]*\n›\s*\n/);
+    expect(await readFile(join(workspace, "app.js"), "utf8")).toBe("one\nthree\n");
+    await leave(terminal);
+  });
+
+  it("is refused where only the session's sandbox has the files", async () => {
+    const server = await reviewerThatRuns(CHANGE);
+    const terminal = await open(["--workspace", "none", ...onRuntime]);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/✗ [\s\S]*the session's sandbox[\s\S]*\n›\s*\n/);
+    expect(turns(server)).toEqual([]);
+    await leave(terminal);
+  });
+
+  it("ends with esc, and the session goes on as if it had not been", async () => {
+    const server = await reviewerThatRuns("echo it begins; sleep 600");
+    const terminal = await open(onRuntime);
+    terminal.type("! echo kept > /tmp/mark\r");
+    await terminal.waitForScreen(/✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/│ it begins[\s\S]*esc interrupts/);
+    terminal.type("\x1b");
+    await terminal.waitForScreen(
+      /the review was interrupted; nothing of it is kept\n(?![\s\S]*◦ )[\s\S]*\n›\s*\n/,
+    );
+    terminal.type("! cat /tmp/mark\r");
+    await terminal.waitForScreen(/│ kept\n {2}✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("do you know\r");
+    await terminal.waitForScreen(/● I know of it\./);
+    await leave(terminal);
+    const input = JSON.stringify(turns(server).at(-1)?.body.input);
+    expect(input).toMatch(/cat \/tmp\/mark.*do you know/);
+    expect(input).not.toMatch(/user_action|it begins/);
+  });
+
   it("lists branches and commits, and takes them, and anything else, as its argument", async () => {
     const server = await endpoint(reviewer);
     const terminal = await open(onRuntime);
@@ -444,8 +518,7 @@ describe("/review", () => {
     await terminal.waitForScreen(/reviewing the commit \w+~0/);
     await terminal.waitForScreen(/^(?![\s\S]*◦ )[\s\S]*\n›\s*\n/);
     terminal.type("/review the naming of things\r");
-    await terminal.waitForScreen(/reviewing something/);
-    await terminal.waitForScreen(/^(?![\s\S]*◦ )[\s\S]*\n›\s*\n/);
+    await terminal.waitForScreen(/reviewing something[\s\S]*Keep two/);
     const asked = turns(server).map(({ body }) => JSON.stringify(body.input));
     expect(asked.some((input) => input.includes(`git show '${base}~0'`))).toBe(true);
     expect(asked.some((input) => input.includes("the naming of things"))).toBe(true);

@@ -103,7 +103,7 @@ describe("a conversation", () => {
     await terminal.waitForScreen(/› hello[\s\S]*● Good day\.[\s\S]*^›\s*$/m);
     terminal.type("look\r");
     await terminal.waitForScreen(
-      /⋮ 4 lines above[\s\S]*│ 5[\s\S]*│ 9\n[\s\S]*◦ working \d+ s · ctrl-C interrupts/,
+      /⋮ 4 lines above[\s\S]*│ 5[\s\S]*│ 9\n[\s\S]*◦ working \d+ s · esc interrupts/,
     );
     await writeFile(join(workspace, "go"), "");
     await terminal.waitForScreen(/│ the end\n {2}✓ exit 0[\s\S]*● All done\.[\s\S]*^›\s*$/m);

@@ -36,6 +36,8 @@ export interface AgentSettings extends CallerDefaults, Pick<ConfigChoice, "profi
 interface OpenPlace {
   /** What the user calls it. */
   name: string;
+  /** Whether its files are no files of the host, so that another sandbox cannot see them. */
+  hasOwnFiles: boolean;
   setting: Pick<SessionSetting, "cwd" | "sandboxMode" | "network" | "writableRoots">;
   /** Connects to it. Closing what it returns ends nothing. */
   open(): Promise<AgentSandbox>;

@@ -8,6 +8,7 @@ import {
   probeEngine,
   refuseUnknownRuntime,
   withFullAccess,
+  withReadOnly,
 } from "../../sandbox/index.js";
 import type { Elicit } from "../../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
@@ -35,7 +36,7 @@ import type { EarlierSession } from "./earlier-session.js";
 import { elicitFrom } from "./elicit-by-questions.js";
 import { type ModelSource, openModel, openModels, openProvider } from "./open-models.js";
 import { rememberingIn } from "./remembered-hosts.js";
-import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
+import { describePolicy, inMode, type RunSettings, resolveRun } from "./run-settings.js";
 import { sessionSandboxes, withSessionWorkspace, workspaceStart } from "./session-workspace.js";
 import { workspaceBranch } from "./workspace-branch.js";
 
@@ -51,6 +52,11 @@ export interface PreparedSession extends Pick<RunSettings, "config" | "sources" 
   options: ConversationOptions & { threadId: string };
   /** The same run in another mode. The sandbox starts when its source is called. */
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
+  /**
+   * A second place for the same files, in which nothing can change them: what the mode read-only allows. Error: `usage.invalid` where
+   * only the session's own sandbox has the files.
+   */
+  readOnly(): Promise<{ setting: SessionSetting; open(): Promise<AgentSandbox> }>;
   /** Other models for the session. Null with a script, which is no real model. */
   otherModels: OtherModels | null;
 }
@@ -155,6 +161,11 @@ export async function prepareSession(settings: SessionSettings, host: SessionHos
       recordsTree: settings.recordsTree !== false,
     },
     inMode: inOtherMode,
+    async readOnly() {
+      if (within?.hasOwnFiles === true || sandbox.workspace === null) throw ownFiles(within);
+      const other = await withReadOnly(sandbox);
+      return { setting: { ...setting, ...describePolicy(other) }, open: () => openRunSandbox(other) };
+    },
     otherModels: script !== undefined ? null : otherModels(settings, models),
   };
 }
@@ -255,6 +266,17 @@ function fixedMode(name: string): BrigError {
     code: "usage.invalid",
     hint: "start another one with brig up -s MODE, or leave out --in",
   });
+}
+
+function ownFiles(within: AgentSettings["within"]): BrigError {
+  const owner = within === undefined ? "the session's sandbox" : `the sandbox ${within.name}`;
+  return new BrigError(
+    `only ${owner} has its files, so nobody can look at them without being able to change them`,
+    {
+      code: "usage.invalid",
+      hint: "ask the model in words of your own, or review a workspace of this machine with brig review",
+    },
+  );
 }
 
 /** A resumed session keeps its instructions, unless the settings replace them. */

@@ -180,7 +180,8 @@ function configuredPolicy(config: Config): PolicyChoice {
   return { mode, policyFile, network: config.network ?? (opensNetwork ? "full" : undefined) };
 }
 
-function describePolicy({
+/** What a model is told of a sandbox with these settings. */
+export function describePolicy({
   policy: { name, policy },
   addDirs,
   writableRoots,

@@ -1,4 +1,4 @@
-import type { AgentEvent } from "../../agent/index.js";
+import type { AgentEvent, TurnResult } from "../../agent/index.js";
 import { openAside } from "../../agent/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import { readReview, reviewJsonSchema, reviewText } from "../review/findings.js";
@@ -26,37 +26,42 @@ export async function reviewCommand(call: SlashCall, parts: SlashParts): Promise
   const wanted = call.argument === "" ? await chosen(git, call, parts) : await named(call.argument, git);
   if (wanted === null) return;
   const prompt = reviewPrompt(wanted.change, wanted.words);
-  show(notice(`reviewing ${neutraliseLine(wanted.what)}`));
-  await review(prompt, { wanted, signal: call.signal, parts });
+  const { status, lastMessage, usage } = await review(prompt, { wanted, signal: call.signal, parts });
+  if (status === "interrupted") show(warning("the review was interrupted; nothing of it is kept"));
+  if (status !== "completed") return;
+  const found = readReview(lastMessage ?? "");
+  const text = found === null ? (lastMessage ?? "") : reviewText(found);
+  const results = text === "" ? "The review ended without a word." : text;
+  conversation.addMessages(
+    [
+      { role: "user", text: handover(wanted, results) },
+      { role: "assistant", text: results },
+    ],
+    { usage },
+  );
 }
 
+/** Returns once nothing of the reviewer is left, so that whatever is typed then goes to the session. */
 async function review(
   prompt: string,
   { wanted, signal, parts }: { wanted: Wanted; signal: AbortSignal; parts: SlashParts },
-): Promise<void> {
+): Promise<TurnResult> {
   const { conversation, setup, show, sessions } = parts;
   const onEvent = sessions?.listener();
+  // What a reviewer reads could talk it into changing something.
+  const isReadOnly = conversation.setting.sandboxMode === "read-only";
+  const place = isReadOnly ? undefined : await setup.readOnly();
+  show(notice(`reviewing ${neutraliseLine(wanted.what)}`));
   const aside = openAside(conversation, setup.options, {
     gates: { apply_patch: false, multi_agent: false, update_plan: false, request_user_input: false },
     outputSchema: reviewJsonSchema(),
+    place,
     onEvent: (event) => {
       if (isShown(event)) onEvent?.(event);
     },
   });
   try {
-    const { status, lastMessage, error } = await aside.runTurn({ prompt, signal, isLast: true });
-    if (error !== undefined) return;
-    if (status === "interrupted") return show(warning("the review was interrupted; nothing of it is kept"));
-    const found = readReview(lastMessage ?? "");
-    const text = found === null ? (lastMessage ?? "") : reviewText(found);
-    const results = text === "" ? "The review ended without a word." : text;
-    conversation.addMessages(
-      [
-        { role: "user", text: handover(wanted, results) },
-        { role: "assistant", text: results },
-      ],
-      { usage: aside.usage },
-    );
+    return await aside.runTurn({ prompt, signal, isLast: true });
   } finally {
     await aside.close();
   }

@@ -110,7 +110,7 @@ export class LiveRunDisplay {
     const now = Date.now();
     const activity = [
       ...agentRows(this.#view, { columns, now }),
-      ...activityRows(this.#view, { columns, now, isAsking: false }),
+      ...activityRows(this.#view, { columns, now, isAsking: false, interrupts: "ctrl-C" }),
     ];
     const maxRows = Math.max(1, rows - 2 - activity.length);
     const running = runningRows(this.#view, { columns, maxRows, count: SHOWN_LINES, now }).slice(0, maxRows);

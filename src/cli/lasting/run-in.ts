@@ -31,6 +31,7 @@ export async function settingsWithin(
     },
     within: {
       name,
+      hasOwnFiles: place.snapshotId !== null,
       setting: {
         cwd: posix.resolve(place.workingDirectory, flags.cd ?? ""),
         ...{ sandboxMode: mode, network: networkOf(network), writableRoots },

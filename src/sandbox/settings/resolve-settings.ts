@@ -136,6 +136,12 @@ export async function withFullAccess(settings: SandboxSettings): Promise<Sandbox
   return { ...settings, policy: await loadFullAccess({ protectsLike: settings.policy }), keep: false };
 }
 
+/** The settings of a second sandbox that sees the same workspace in the mode read-only. It never outlives its session, not even with `keep`. */
+export async function withReadOnly(settings: SandboxSettings): Promise<SandboxSettings> {
+  const policy = await loadChosenPolicy({ mode: "read-only", user: settings.user });
+  return { ...settings, policy, addDirs: [], keep: false };
+}
+
 /**
  * Keeps the files of a copy-on-write workspace, even while no sandbox with these settings is open. Call the
  * returned function when they are no longer needed. Returns undefined for any other workspace.

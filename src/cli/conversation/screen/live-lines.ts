@@ -91,8 +91,18 @@ function workRows(
     ...calls,
     ...background,
     ...agentRows(view, { columns, now: state.now }),
-    ...activityRows(view, { columns, now: state.now, isAsking: state.question !== null }),
+    ...activityRows(view, {
+      columns,
+      now: state.now,
+      isAsking: state.question !== null,
+      interrupts: interruptingKey(state),
+    }),
   ];
+}
+
+/** Esc closes a question, a list or a search first. */
+function interruptingKey({ question, composer }: ScreenState): "esc" | "ctrl-C" {
+  return question === null && composer.menu === null && composer.search === null ? "esc" : "ctrl-C";
 }
 
 /** What of the arriving message may still change, as if it ended here. */
@@ -184,7 +194,12 @@ export function agentRows(
 
 export function activityRows(
   { turn, isCompacting }: ViewState,
-  { columns, now, isAsking }: { columns: number; now: number; isAsking: boolean },
+  {
+    columns,
+    now,
+    isAsking,
+    interrupts,
+  }: { columns: number; now: number; isAsking: boolean; interrupts: "esc" | "ctrl-C" },
 ): StyledLine[] {
   if (turn === null) return [];
   const what = turn.isStopping
@@ -194,7 +209,8 @@ export function activityRows(
       : isCompacting
         ? "summarising"
         : "working";
-  const text = `${what} ${seconds(now - turn.startedAt)} · ctrl-C interrupts`;
+  const hint = turn.isStopping ? "" : ` · ${interrupts} interrupts`;
+  const text = `${what} ${seconds(now - turn.startedAt)}${hint}`;
   return [blank, [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")]];
 }
 

@@ -71,12 +71,25 @@ describe("the live part of the screen", () => {
       ...[5, 6, 7, 8, 9].map((n) => `  │ line ${n}`),
       "  … 1 m 01 s",
       "",
-      "◦ working 1 m 01 s · ctrl-C interrupts",
+      "◦ working 1 m 01 s · esc interrupts",
       "  next: and then",
       "",
       "›",
       "workspace-write · gpt",
     ]);
+  });
+
+  it("names the key that interrupts: esc unless that closes something first, and none while the turn stops", () => {
+    const activity = (state: ScreenState) => rows(state).find((row) => row.startsWith("◦ "));
+    const { composer } = open;
+    const question = { lines: [], choices: [], takesText: false, dismissal: "no" };
+    const asking = busy([], { question });
+    expect(activity(asking)).toBe("◦ waiting for you 1 m 01 s · ctrl-C interrupts");
+    const listing = busy([], { composer: { ...composer, menu: menuWith(2) } });
+    expect(activity(listing)).toBe("◦ working 1 m 01 s · ctrl-C interrupts");
+    const { view } = busy([]);
+    const stopping = { ...busy([]), view: { ...view, turn: { startedAt: 0, isStopping: true } } };
+    expect(activity(stopping)).toBe("◦ stopping 1 m 01 s");
   });
 
   it("shows more of an output where that is asked for", () => {
