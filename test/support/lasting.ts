@@ -18,7 +18,7 @@ export interface LastingPlace {
   /** The process that keeps the sandboxes; null if there is none. */
   ownerPid(): Promise<number | null>;
   /** Runs brig on a terminal of its own. */
-  terminal(args: string[]): Promise<Terminal>;
+  terminal(args: string[], variables?: Record<string, string>): Promise<Terminal>;
 }
 
 /** @param options.homeName Where `$BRIG_HOME` is, from the directory of the test. */
@@ -49,8 +49,8 @@ export async function lastingPlace({
     run: (...args) => brigHere(args, { env, cwd: workspace }),
     start: (args, options = {}) =>
       brig(args, { cwd: workspace, ...options, env: { ...env, ...options.env } }),
-    async terminal(args) {
-      const terminal = await Terminal.open(args, { cwd: workspace, env });
+    async terminal(args, more = {}) {
+      const terminal = await Terminal.open(args, { cwd: workspace, env: { ...env, ...more } });
       onTestFinished(() => terminal[Symbol.asyncDispose]());
       return terminal;
     },

@@ -325,4 +325,68 @@ describe("brig run --in", () => {
     );
     expect((await place.run("rm", "web")).exitCode).toBe(0);
   });
+
+  it("is a conversation whose own commands, new and resumed sessions and reviews are about the same sandbox", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web");
+    const findings = { findings: [], overall_correctness: "patch is correct", overall_confidence_score: 1 };
+    await using server = await startResponsesServer(({ body }) => {
+      const input = JSON.stringify(body.input);
+      if (!JSON.stringify(body.text ?? {}).includes("findings"))
+        return respond(messageDone(`Heard of ${/amber/.test(input) ? "amber" : "nothing"}.`));
+      const output = /Read-only file system/.exec(input)?.[0];
+      const look = callDone("look", "exec_command", { cmd: "cat mark; touch mark" });
+      return respond(
+        input.includes("function_call_output")
+          ? messageDone(JSON.stringify({ ...findings, overall_explanation: `It says: ${output}.` }))
+          : look,
+      );
+    });
+    const env = { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "key-0123456789" };
+    const terminal = await place.terminal(["--in", "web"], env);
+    await terminal.waitForScreen(/^›\s*$/m);
+    terminal.type("! echo kept | tee /tmp/mark mark\r");
+    await terminal.waitForScreen(/│ kept\n {2}✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("! sleep 600\r");
+    await terminal.waitForScreen(/\$ sleep 600\n {2}… \d+ s/);
+    terminal.type("\x1b");
+    await terminal.waitForScreen(/✗ stopped[\s\S]*\n›\s*\n(?![\s\S]*◦ )/);
+    terminal.type("the word is amber\r");
+    await terminal.waitForScreen(/● Heard of amber\./);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/│ kept\n[\s\S]*● It says: Read-only file system\./);
+    terminal.type("/new\r");
+    await terminal.waitForScreen(/to continue: brig resume[\s\S]*brig \d[\s\S]*\n›\s*\n/);
+    terminal.type("! cat /tmp/mark; pgrep -fx 'sleep 600' || echo ended\r");
+    await terminal.waitForScreen(/│ kept\n {2}│ ended\n {2}✓ exit 0[\s\S]*\n›\s*\n/);
+    terminal.type("what is the word\r");
+    await terminal.waitForScreen(/● Heard of nothing\./);
+    terminal.type("/resume\r");
+    await terminal.waitForScreen(/Which session[\s\S]*› +now +work +the word is amber\n/);
+    terminal.type("\r");
+    await terminal.waitForScreen(/resumed[\s\S]*› the word is amber[\s\S]*\n›\s*\n/);
+    terminal.type("! rm /tmp/mark && echo gone from web\r");
+    await terminal.waitForScreen(/│ gone from web\n[\s\S]*\n›\s*\n/);
+    terminal.type("and now\r");
+    await terminal.waitForScreen(/› and now[\s\S]*● Heard of amber\./);
+    terminal.type("\x04");
+    expect((await terminal.end()).exitStatus).toBe(0);
+    const left = await place.run("exec", "--in", "web", "--", "ls", "/tmp/mark", "mark");
+    expect(left.stdout).toBe("mark\n");
+    expect((await place.run("ps", "--json")).stdout.match(/"id"/g)).toHaveLength(1);
+  });
+
+  it("is a conversation that refuses a review where only that sandbox has the files", async () => {
+    const place = await lastingPlace();
+    await upIn(place, "--name", "web", "--workspace", "overlay");
+    const script = await play(place, []);
+    const terminal = await place.terminal(["--in", "web", "--script", script]);
+    await terminal.waitForScreen(/^›\s*$/m);
+    terminal.type("! echo of the copy > file; cat file\r");
+    await terminal.waitForScreen(/│ of the copy\n[\s\S]*\n›\s*\n/);
+    terminal.type("/review my change\r");
+    await terminal.waitForScreen(/✗ [^\n]*the sandbox web[\s\S]*\n›\s*\n/);
+    terminal.type("\x04");
+    expect((await terminal.end()).exitStatus).toBe(0);
+  });
 });
