@@ -2,9 +2,6 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import type { CliContext } from "../../../command/index.js";
 import { type Key, KeyDecoder } from "./keys.js";
 
-/** If nothing follows an ESC within this time, it was the Escape key and not the start of a sequence. */
-const ESCAPE_MS = 50;
-
 export interface KeyListener {
   press(key: Key): void;
   /** Called when the terminal has no more input. */
@@ -17,9 +14,11 @@ export interface KeyListener {
  */
 export class Keyboard {
   readonly #context: Pick<CliContext, "stdin" | "interrupt">;
-  readonly #decoder = new KeyDecoder();
+  readonly #decoder = new KeyDecoder((answer) => this.onAnswer?.(answer));
   readonly #early: Key[] = [];
   #listener: KeyListener | null = null;
+  /** Called with what the terminal answers to questions, and with other sequences that are no keys. */
+  onAnswer: ((answer: string) => void) | null = null;
   #hasEnded = false;
   /** Lines that were typed before raw mode end with a newline, not with a carriage return. */
   #readsLines = true;
@@ -67,7 +66,8 @@ export class Keyboard {
   readonly #read = (bytes: Uint8Array): void => {
     clearTimeout(this.#timer);
     for (const key of this.#decoder.push(this.#readsLines ? withReturns(bytes) : bytes)) this.#press(key);
-    if (this.#decoder.isUndecided) this.#timer = setTimeout(this.#settle, ESCAPE_MS);
+    const { undecidedMs } = this.#decoder;
+    if (undecidedMs !== null) this.#timer = setTimeout(this.#settle, undecidedMs);
   };
 
   readonly #settle = (): void => {

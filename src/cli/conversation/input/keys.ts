@@ -93,36 +93,61 @@ const sequenceKeys: Record<string, KeyName> = {
   OM: "enter",
 };
 
+/** If nothing follows an ESC within this time, it was the Escape key and not the start of a sequence. */
+const ESCAPE_MS = 50;
+/** Of a sequence that has begun, the rest comes within this time. It is longer since no person types the beginning of one. */
+const REST_MS = 1000;
+/** The rest of a longer sequence is read and forgotten. In UTF-16 units. */
+const LONGEST_SEQUENCE = 1024;
+
 const sticky = (source: string) => new RegExp(source, "y");
 const printable = sticky(String.raw`[^\x00-\x1f\x7f-\x9f]+`);
+/** What is in a control string (DCS, SOS, OSC, PM, APC), and what ends it. Any other control character breaks it off. */
+const stringBody = String.raw`[^\x00-\x1f\x7f-\x9f]*`;
+const stringEnd = String.raw`(?:\x1b\\|\x07)`;
 const wholeSequence = sticky(
-  String.raw`\x1b(?<rest>\[[\x30-\x3f]{0,64}[\x20-\x2f]{0,8}[\x40-\x7e]|O[\x40-\x7e]|[^\x1b\[O])`,
+  String.raw`\x1b(?:(?<csi>\[[\x20-\x3f]*[\x40-\x7e])|(?<string>[PX\]^_]${stringBody})${stringEnd}` +
+    String.raw`|\[[\x20-\x3f]+|[PX\]^_]${stringBody}|(?<other>O[\x40-\x7e]|[^\x1b\[O]))`,
 );
-const begunSequence = sticky(String.raw`\x1b(?:\[[\x30-\x3f]{0,64}[\x20-\x2f]{0,8}|O)?$`);
+const begunSequence = sticky(String.raw`\x1b(?:\[[\x20-\x3f]*|O|[PX\]^_]${stringBody}\x1b?)?$`);
+const restOfString = sticky(`${stringBody}(?<end>${stringEnd})?`);
+const restOfSequence = sticky(String.raw`[\x20-\x3f]*(?<end>[\x40-\x7e])?`);
 
 /**
  * Turns the bytes of a terminal in raw mode into keys. Sequences and characters may be split between two
- * pieces. Only time can tell whether an ESC is the Escape key or the start of a sequence: while `isUndecided`
- * is true, call `settle` if no more bytes arrive in time.
+ * pieces. Only time can tell whether an ESC is the Escape key or the start of a sequence: if no more bytes arrive within
+ * `undecidedMs`, call `settle`. What a terminal answers to questions is no key.
  */
 export class KeyDecoder {
+  readonly #onAnswer: (answer: string) => void;
   readonly #utf8 = new Utf8Stream();
   #pending = "";
   #paste: { text: string; isCut: boolean } | null = null;
+  /** The rest of the sequence that is read and forgotten; null outside of one. */
+  #forgotten: RegExp | null = null;
+
+  /** `onAnswer` is called with each sequence that is no key: from the character after the ESC on, a string without its end. */
+  constructor(onAnswer: (answer: string) => void = () => undefined) {
+    this.#onAnswer = onAnswer;
+  }
 
   push(bytes: Uint8Array): Key[] {
     return [...this.#decode(this.#pending + this.#utf8.push(bytes))];
   }
 
-  get isUndecided(): boolean {
-    return this.#paste === null && this.#pending !== "";
+  /** How long to wait for more of what has begun; null if there is nothing to wait for. */
+  get undecidedMs(): number | null {
+    if (this.#paste !== null || (this.#pending === "" && this.#forgotten === null)) return null;
+    return this.#forgotten === null && this.#pending.length <= 2 ? ESCAPE_MS : REST_MS;
   }
 
-  /** Treats the pending ESC as the Escape key, because nothing followed it. */
+  /** Treats a pending ESC as the Escape key, because nothing followed it. The beginning of anything else is forgotten. */
   settle(): Key[] {
-    if (!this.isUndecided) return [];
+    if (this.undecidedMs === null) return [];
+    const isEscape = this.#forgotten === null && ["\x1b", "\x1b[", "\x1bO"].includes(this.#pending);
     this.#pending = "";
-    return [{ kind: "key", name: "escape" }];
+    this.#forgotten = null;
+    return isEscape ? [{ kind: "key", name: "escape" }] : [];
   }
 
   *#decode(input: string): Iterable<Key> {
@@ -134,23 +159,50 @@ export class KeyDecoder {
         at = next;
         continue;
       }
+      if (this.#forgotten !== null) {
+        at = this.#forget(this.#forgotten, input, at);
+        continue;
+      }
       const text = matchAt(printable, input, at)?.[0];
       if (text !== undefined) {
         yield { kind: "text", text };
         at += text.length;
       } else if (matchAt(begunSequence, input, at)) {
-        this.#pending = input.slice(at);
+        this.#keep(input.slice(at));
         return;
       } else if (input.startsWith(pasteStart, at)) {
         this.#paste = { text: "", isCut: false };
         at += pasteStart.length;
       } else {
         const sequence = matchAt(wholeSequence, input, at);
-        const name = sequence ? sequenceKeys[sequence.groups?.rest ?? ""] : controlKeys[input.charAt(at)];
+        const { csi, string: answer = csi, other = csi } = sequence?.groups ?? {};
+        const name = sequence ? sequenceKeys[other ?? ""] : controlKeys[input.charAt(at)];
         if (name !== undefined) yield { kind: "key", name };
+        else if (answer !== undefined) this.#onAnswer(answer);
         at += sequence?.[0].length ?? 1;
       }
     }
+  }
+
+  /** The rest of the sequence at the end of the input is still to come. */
+  #keep(begun: string): void {
+    const isTooLong = begun.length > LONGEST_SEQUENCE;
+    if (isTooLong) this.#forgotten = begun.startsWith("\x1b[") ? restOfSequence : restOfString;
+    this.#pending = isTooLong ? endOf(begun) : begun;
+  }
+
+  /** Returns where the input goes on behind what belongs to the sequence. */
+  #forget(rest: RegExp, input: string, at: number): number {
+    const found = matchAt(rest, input, at);
+    const next = at + (found?.[0].length ?? 0);
+    const isOver = found?.groups?.end !== undefined;
+    if (!isOver && next === input.length) return next;
+    if (!isOver && rest === restOfString && input.slice(next) === "\x1b") {
+      this.#pending = "\x1b";
+      return input.length;
+    }
+    this.#forgotten = null;
+    return next;
   }
 
   #readPaste(
@@ -172,6 +224,11 @@ export class KeyDecoder {
     const key: Key = { kind: "paste", text: paste.text.replaceAll(/\r\n?/g, "\n"), isCut: paste.isCut };
     return { key, next: end + pasteEnd.length };
   }
+}
+
+/** The ESC that may begin the end of a string. */
+function endOf(begun: string): string {
+  return begun.endsWith("\x1b") ? "\x1b" : "";
 }
 
 /** How many characters at the end of `text` may be the beginning of `mark`. */

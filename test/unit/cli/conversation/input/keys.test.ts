@@ -59,10 +59,96 @@ describe("keys", () => {
   it("leave an ESC open until time has told what it is", () => {
     const decoder = new KeyDecoder();
     expect(decoder.push(Buffer.from("\x1b"))).toEqual([]);
-    expect(decoder.isUndecided).toBe(true);
+    expect(decoder.undecidedMs).not.toBeNull();
     expect(decoder.settle()).toEqual([key("escape")]);
-    expect(decoder.isUndecided).toBe(false);
+    expect(decoder.undecidedMs).toBeNull();
     expect(decoder.push(Buffer.from("[A"))).toEqual([text("[A")]);
+  });
+});
+
+describe("what a terminal answers", () => {
+  /** All that comes of the pieces, once nothing more comes. */
+  function read(...pieces: string[]): { keys: Key[]; answers: string[] } {
+    const answers: string[] = [];
+    const decoder = new KeyDecoder((answer) => answers.push(answer));
+    const keys = pieces.flatMap((piece) => decoder.push(Buffer.from(piece)));
+    return { keys: [...keys, ...decoder.settle()], answers };
+  }
+  const said = (keys: readonly Key[]) =>
+    keys
+      .map((each) => (each.kind === "text" ? each.text : each.kind === "key" ? `<${each.name}>` : "?"))
+      .join("");
+
+  it.each([
+    ["\x1b_Gi=31;OK\x1b\\", "_Gi=31;OK"],
+    ["\x1bP>|kitty(0.40)\x1b\\", "P>|kitty(0.40)"],
+    ["\x1b]11;rgb:0000/0000/0000\x07", "]11;rgb:0000/0000/0000"],
+    ["\x1b[?62;4;22c", "[?62;4;22c"],
+    ["\x1b[6;20;10t", "[6;20;10t"],
+  ])("%j is no key, whatever is typed around it", (bytes, answer) => {
+    const { keys, answers } = read(`a${bytes}b\r`);
+    expect([said(keys), answers]).toEqual(["ab<enter>", [answer]]);
+  });
+
+  it("is the same however its bytes are cut into pieces, and so is what was typed between", () => {
+    const bytes = "x\x1b[B\x1b\\x\x1b_Gi=31;OK\x1b\\y\x1b[A\x1bP>|XTerm(390)\x1b\\\x1b[?64;4c\x1b\rz";
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 20, maxLength: 60 }), (sizes) => {
+        const pieces: string[] = [];
+        let at = 0;
+        for (const size of sizes) {
+          pieces.push(bytes.slice(at, at + size));
+          at += size;
+        }
+        const { keys, answers } = read(...pieces, bytes.slice(at));
+        expect(said(keys)).toBe("x<down>xy<up><newline>z");
+        expect(answers).toEqual(["_Gi=31;OK", "P>|XTerm(390)", "[?64;4c"]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it.each(["\x1b_G", "\x1bP1$r", "\x1b]52;c;", "\x1b^", "\x1bX", "\x1b["])(
+    "that has begun with %j may be of any length: it is skipped, and what follows is typed",
+    (begin) => {
+      const isString = begin !== "\x1b[";
+      const piece = (isString ? "A" : "1").repeat(65_536);
+      const answers: string[] = [];
+      const decoder = new KeyDecoder((answer) => answers.push(answer));
+      const keys = decoder.push(Buffer.from(begin + piece));
+      for (let count = 0; count < 200; count++) keys.push(...decoder.push(Buffer.from(piece)));
+      keys.push(...decoder.push(Buffer.from(isString ? "\x1b" : "1")));
+      keys.push(...decoder.push(Buffer.from(isString ? "\\typed" : "ctyped")));
+      expect([said(keys), answers, decoder.undecidedMs]).toEqual(["typed", [], null]);
+    },
+  );
+
+  it("never ends: Enter and ctrl-C are keys all the same, and so is Escape after a while", () => {
+    expect(said(read("\x1b_Gi=31;O\rb\x03").keys)).toBe("<enter>b<interrupt>");
+    expect(said(read("\x1b_Gi=31;O\x1b[Ab").keys)).toBe("<up>b");
+    expect(said(read("\x1b[?62;4\rb").keys)).toBe("<enter>b");
+    expect(said(read(`\x1b_${"A".repeat(5000)}`, "B\x1b[Ab").keys)).toBe("<up>b");
+    expect(said(read("\x1b").keys)).toBe("<escape>");
+  });
+
+  it("that stops in the middle is forgotten after a while, and a key with alt is not the beginning of one", () => {
+    for (const begun of ["\x1b_Gi=31", "\x1b[?62;", `\x1bP${"A".repeat(5000)}`, "\x1bP", "\x1b]"]) {
+      const decoder = new KeyDecoder();
+      expect(decoder.push(Buffer.from(begun))).toEqual([]);
+      expect(decoder.undecidedMs).not.toBeNull();
+      expect(decoder.settle()).toEqual([]);
+      expect(said(decoder.push(Buffer.from("typed\r")))).toBe("typed<enter>");
+    }
+  });
+
+  it("may be late by more than an Escape key is waited for, once it has begun", () => {
+    const patience = (begun: string) => {
+      const decoder = new KeyDecoder();
+      decoder.push(Buffer.from(begun));
+      return decoder.undecidedMs ?? 0;
+    };
+    for (const begun of ["\x1b_G", "\x1b[?", "\x1bP>", `\x1b]${"A".repeat(5000)}`])
+      expect(patience(begun)).toBeGreaterThan(2 * patience("\x1b"));
   });
 });
 
@@ -102,7 +188,7 @@ describe("a paste", () => {
   it("never turns into a key while it has not ended", () => {
     const decoder = new KeyDecoder();
     expect(decoder.push(Buffer.from("\x1b[200~rm -rf /\r\x1b"))).toEqual([]);
-    expect(decoder.isUndecided).toBe(false);
+    expect(decoder.undecidedMs).toBeNull();
     expect(decoder.settle()).toEqual([]);
   });
 
