@@ -364,7 +364,7 @@ describe("brig resume without a session", () => {
     await record("long ".repeat(20_000), { branch: "b".repeat(5000), hours: 3 });
     const terminal = await open(["resume"], { isReady: /say/ });
     await terminal.waitForScreen(/long long/);
-    expect(terminal.screen.deeds).toEqual([]);
+    expect(terminal.deeds).toEqual([]);
     for (const forbidden of ["\x1b]52", "\x1b[1;1H", "\x1b]0;", "\u202e", "\x07"])
       expect(terminal.shown).not.toContain(forbidden);
     terminal.type("\x1b");
@@ -593,7 +593,7 @@ enabled = false
     expect(shown).toMatch(/plain +works, with 7 tools\n +own container · node server\.mjs\n +plain__ask – /);
     expect(shown).toMatch(/broken +[^\n]*\n[\s\S]*no licence found/);
     expect(shown).toMatch(/locked +left out: NO_SUCH_TOKEN is not set/);
-    expect(terminal.screen.deeds).toEqual([]);
+    expect(terminal.deeds).toEqual([]);
     await leave(terminal);
   });
 });

@@ -384,7 +384,7 @@ ${call}
     });
     terminal.type("be evil\r");
     await terminal.waitForScreen(/Over\.[\s\S]*^›\s*$/m);
-    expect(terminal.screen.deeds).toEqual([]);
+    expect(terminal.deeds).toEqual([]);
     const shown = terminal.screen.rows.join("\n");
     expect(shown).toContain("Isay<U+202E>");
     expect(shown).toContain("│ gone");

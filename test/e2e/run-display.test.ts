@@ -57,7 +57,7 @@ describe("brig run", () => {
     expect(seen.match(/\$ seq 1 20/g)).toHaveLength(1);
     expect(seen).not.toMatch(/… \d+ s|⋮ 13 lines|working/);
     expect(seen.match(/All done/g)).toHaveLength(1);
-    expect(terminal.screen.deeds).toEqual([]);
+    expect(terminal.deeds).toEqual([]);
   });
 
   it("prints no control sequence on a terminal of a machine", async () => {

@@ -28,7 +28,14 @@ export interface TerminalOptions {
   isJob?: boolean;
   /** Default: 100. */
   columns?: number;
+  /** What it answers when it is asked what it is. Default: what xterm answers. */
+  answers?: string;
 }
+
+/** The one that every terminal answers. */
+const lastQuestion = "\x1b[c";
+/** What xterm answers to it. */
+const attributes = "\x1b[?1;2c";
 
 const firstSize = { rows: 30, cols: 100 };
 
@@ -45,7 +52,14 @@ export class Terminal implements AsyncDisposable {
 
   private constructor(
     notes: TemporaryDirectory,
-    { command, cwd, env, isJob = false, columns = firstSize.cols }: TerminalOptions & { command: string },
+    {
+      command,
+      cwd,
+      env,
+      isJob = false,
+      columns = firstSize.cols,
+      answers,
+    }: TerminalOptions & { command: string },
   ) {
     this.screen = new Screen({ ...firstSize, cols: columns });
     this.#notes = notes;
@@ -57,8 +71,11 @@ export class Terminal implements AsyncDisposable {
       cwd,
       env: { SHELL: "/bin/sh", TERM: "xterm-256color", CI: "", ...env },
     });
+    if (answers === undefined) this.screen.terminal.onData((answer) => this.type(answer));
     this.#script.stdout.setEncoding("utf8").on("data", (text: string) => {
+      const wasAsked = this.#shown.includes(lastQuestion);
       this.#shown += text;
+      if (answers !== undefined && !wasAsked && this.#shown.includes(lastQuestion)) this.type(answers);
       this.#drawn = this.screen.write(text);
     });
   }
@@ -91,6 +108,14 @@ export class Terminal implements AsyncDisposable {
   /** Everything shown so far, control sequences included. */
   get shown(): string {
     return this.#shown;
+  }
+
+  /** What would have been done besides drawing and answering the one time that brig asks. */
+  get deeds(): string[] {
+    const own = this.screen.deeds.indexOf(`answer ${JSON.stringify(attributes)}`);
+    return this.#shown.includes(lastQuestion)
+      ? this.screen.deeds.toSpliced(own, own === -1 ? 0 : 1)
+      : this.screen.deeds;
   }
 
   type(keys: string): void {

@@ -84,10 +84,11 @@ interface Session extends ScreenParts, ConversationInput {
 /** Waits for the person to leave, and closes everything. */
 async function converse(session: Session): Promise<void> {
   const { context, sessions, store, keyboard } = session;
-  const screen = new TerminalScreen(store, context);
+  const screen = new TerminalScreen(store, context, keyboard);
   try {
     await drive(session, screen);
   } finally {
+    await screen.answered();
     keyboard.release();
     try {
       await sessions.close();

@@ -3,7 +3,7 @@ import { imageType } from "../../lib/image-type.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { firstFrame, type ImageSize, imageSize } from "./image-size.js";
-import { workerSource } from "./photon-worker.js";
+import { type ImageForm, workerSource } from "./photon-worker.js";
 
 /** Models scale down larger images themselves. */
 const MAX_SIDE_PIXELS = 2048;
@@ -60,6 +60,20 @@ export class ImageResizer {
     );
   }
 
+  /** Makes a picture of this size, of the first frame of an animation. Null if it is broken, or takes too long or too much memory. */
+  async scale(
+    bytes: Buffer,
+    { form, ...size }: ImageSize & { form: "png" | "pixels" },
+  ): Promise<Buffer | null> {
+    const type = imageType(bytes);
+    const frame = type === null ? null : firstFrame(bytes, type);
+    if (frame === null || frame.pixels > MAX_DECODED_PIXELS) return null;
+    const answer = await this.#inTurn(() =>
+      askWorker({ bytes: frame.bytes, ...size, form }, { maxMs: this.#maxMs }),
+    );
+    return answer === "late" ? null : answer;
+  }
+
   #inTurn<Result>(action: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(action);
     this.#last = result.catch(() => undefined);
@@ -74,29 +88,43 @@ interface LargeImage {
   size: ImageSize;
 }
 
-async function resize(
-  { bytes, frame, type, size }: LargeImage,
-  { maxMs, signal }: { maxMs: number; signal: AbortSignal | undefined },
-): Promise<FitResult> {
-  signal?.throwIfAborted();
+interface Limits {
+  maxMs: number;
+  signal?: AbortSignal | undefined;
+}
+
+async function resize({ bytes, frame, type, size }: LargeImage, limits: Limits): Promise<FitResult> {
   const asJpeg = type === "image/jpeg";
   const small = fittingSize(size);
-  const worker = await startWorker({ bytes: frame, ...small, asJpeg });
+  const resized = await askWorker({ bytes: frame, ...small, form: asJpeg ? "jpeg" : "png" }, limits);
+  if (resized === null) return broken(type);
+  if (resized === "late")
+    return unusable(`making it fit takes longer than ${limits.maxMs / 1000} seconds; make a smaller copy`);
+  return {
+    kind: "image",
+    type: asJpeg ? type : "image/png",
+    bytes: asJpeg ? withMetadata(resized, bytes) : resized,
+    size: small,
+    resizedFrom: { type, size },
+  };
+}
+
+interface Job extends ImageSize {
+  bytes: Buffer;
+  form: ImageForm;
+}
+
+/** Resolves to null for an image that cannot be decoded. Rejects only with the signal's reason. */
+async function askWorker(job: Job, { maxMs, signal }: Limits): Promise<Buffer | null | "late"> {
+  signal?.throwIfAborted();
+  const worker = await startWorker(job);
   using limit = new TimeLimit(maxMs, signal);
   try {
-    const resized = await beforeAbort(messageOf(worker), limit.signal);
-    if (resized === null) return broken(type);
-    return {
-      kind: "image",
-      type: asJpeg ? type : "image/png",
-      bytes: asJpeg ? withMetadata(resized, bytes) : resized,
-      size: small,
-      resizedFrom: { type, size },
-    };
+    return await beforeAbort(messageOf(worker), limit.signal);
   } catch (error) {
     signal?.throwIfAborted();
     if (!limit.isOver) throw error;
-    return unusable(`making it fit takes longer than ${maxMs / 1000} seconds; make a smaller copy`);
+    return "late";
   } finally {
     await worker.terminate();
   }
@@ -113,7 +141,7 @@ function fittingSize({ width, height }: ImageSize): ImageSize {
 }
 
 /** The modules are loaded only here, because few sessions have an image that is too large. */
-async function startWorker(job: ImageSize & { bytes: Buffer; asJpeg: boolean }): Promise<Worker> {
+async function startWorker(job: Job): Promise<Worker> {
   const [{ createRequire }, { Worker: Thread }] = await Promise.all([
     import("node:module"),
     import("node:worker_threads"),

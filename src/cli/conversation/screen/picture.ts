@@ -1,6 +1,6 @@
-import type { Environment } from "../../../lib/env.js";
 import { imageType } from "../../../lib/image-type.js";
 import { type ImageSize, imageSize } from "../../../tools/index.js";
+import { BAND_ROWS, sixelPicture } from "./sixel.js";
 
 export interface Picture {
   /** Safe for a terminal. Null if the row above says what it is. */
@@ -10,8 +10,17 @@ export interface Picture {
   file: { type: string; base64: string } | null;
 }
 
-/** How a terminal is sent pictures: by the graphics protocol of kitty, or by the control string of iTerm2. */
-export type PictureProtocol = "kitty" | "iterm2";
+/** How a terminal is sent pictures: by the graphics protocol of kitty, by the control string of iTerm2, or as sixels. */
+export type PictureProtocol = "kitty" | "iterm2" | "sixel";
+
+/** What is known of a terminal that shows pictures. */
+export interface PictureTerminal {
+  protocol: PictureProtocol;
+  /** The size of a cell in pixels; null if it is not known. */
+  cell: ImageSize | null;
+  columns: number;
+  rows: number;
+}
 
 /** Of a file that a terminal is sent, in characters of base64. */
 const LONGEST_FILE = (4 * 1024 * 1024 * 4) / 3;
@@ -20,8 +29,10 @@ const HEADER_BYTES = 192 * 1024;
 /** A small file may stand for a picture that takes gigabytes. */
 const MOST_PIXELS = 4096 * 4096;
 const MOST_ROWS = 20;
-/** A usual cell of a terminal, in pixels. A terminal with other cells shows a picture wider or narrower. */
-const CELL = { width: 10, height: 20 };
+/** A usual cell, as that of the terminals that had sixels first. */
+const USUAL_CELL: ImageSize = { width: 10, height: 20 };
+/** Sixels of more pixels would be megabytes. */
+const MOST_SIXEL_PIXELS = 600_000;
 
 /** Null for what is no PNG, JPEG, GIF or WebP picture. */
 export function readPicture(dataUrl: string, name: string | null): Picture | null {
@@ -39,33 +50,42 @@ export function readPicture(dataUrl: string, name: string | null): Picture | nul
   return { name, size, file: canBeSent ? { type, base64 } : null };
 }
 
-/**
- * Null for a terminal that is not known to show pictures. Terminals are known by the variables that they set: an answer to a question
- * would come among the keys, and from a terminal that is slow, as typed text. Programs such as tmux do not pass pictures on.
- */
-export function pictureProtocol({ variables, forbidsColor }: Environment): PictureProtocol | null {
-  const { TERM = "", TERM_PROGRAM, LC_TERMINAL, TMUX, STY, KONSOLE_VERSION } = variables;
-  if (forbidsColor || TMUX !== undefined || STY !== undefined || /^(?:tmux|screen)/.test(TERM)) return null;
-  if (TERM === "xterm-kitty" || TERM === "xterm-ghostty") return "kitty";
-  // The other variables stay set in a terminal that was started from the one that set them.
-  const program = TERM_PROGRAM ?? LC_TERMINAL;
-  if (program === undefined) return Number(KONSOLE_VERSION) >= 220_400 ? "kitty" : null;
-  return program === "iTerm.app" || program === "iTerm2" || program === "WezTerm" ? "iterm2" : null;
+/** How a picture is drawn. */
+export interface Drawing {
+  /** What has to be made of the file first; null if a terminal takes the file as it is. */
+  conversion: (ImageSize & { form: "png" | "pixels" }) | null;
+  /**
+   * The characters by which a terminal draws it. The cursor has to be at the beginning of a row, and stands in the picture's last row
+   * afterwards.
+   */
+  draw(converted: Buffer | null): string;
 }
 
-/**
- * The characters by which a terminal draws a picture. The cursor has to be at the beginning of a row, and stands in the picture's last row
- * afterwards. Null if the protocol does not take this kind of picture.
- */
-export function drawnPicture(
-  { size, file }: Picture,
-  { protocol, columns, rows: screenRows }: { protocol: PictureProtocol; columns: number; rows: number },
-): string | null {
-  const rows = pictureRows(size, { columns, maxRows: Math.min(MOST_ROWS, screenRows - 4) });
+/** Null for a picture that is not drawn, since it is too large for the screen or the terminal. */
+export function drawingOf({ size, file }: Picture, terminal: PictureTerminal): Drawing | null {
+  const { protocol, rows: screenRows } = terminal;
+  const rows = pictureRows(size, terminal, Math.min(MOST_ROWS, screenRows - 4));
   if (rows === null || file === null) return null;
-  const draw = protocol === "kitty" ? kittyPicture(file, rows) : itermPicture(file, rows);
-  if (draw === null) return null;
-  // There must be room for it: a picture that makes the screen scroll moves the cursor, on each terminal in another way.
+  const height = rows * (terminal.cell ?? USUAL_CELL).height;
+  const placed = (draw: string) => inPlace(draw, rows);
+  if (protocol === "sixel") {
+    const scaled = sixelSize(size, height);
+    return {
+      conversion: { ...scaled, form: "pixels" },
+      draw: (pixels) => placed(sixelPicture(pixels ?? Buffer.alloc(0), scaled)),
+    };
+  }
+  const draw = protocol === "kitty" ? kittyPicture : itermPicture;
+  // An animation would be one small file for any number of pictures.
+  const isTaken = file.type === "image/png" || (file.type === "image/jpeg" && protocol === "iterm2");
+  return {
+    conversion: isTaken ? null : { ...scaledTo(size, height), form: "png" },
+    draw: (png) => placed(draw(png === null ? file.base64 : png.toString("base64"), rows)),
+  };
+}
+
+/** There must be room for it: a picture that makes the screen scroll moves the cursor, on each terminal in another way. */
+function inPlace(draw: string, rows: number): string {
   const room = `${"\n".repeat(rows)}\x1b[${rows}A`;
   const below = rows === 1 ? "" : `\x1b[${rows - 1}B`;
   return `${room}\x1b[${INDENT + 1}G\x1b7${draw}\x1b8${below}\r`;
@@ -76,20 +96,35 @@ const INDENT = 2;
 /** Null if it would be wider than the screen even in one row. */
 function pictureRows(
   { width, height }: ImageSize,
-  { columns, maxRows }: { columns: number; maxRows: number },
+  { columns, cell }: PictureTerminal,
+  maxRows: number,
 ): number | null {
-  const columnsPerRow = (width / height) * (CELL.height / CELL.width);
-  // A quarter is spared for cells that are narrower than usual.
-  const widest = Math.floor(((columns - INDENT) * 0.75) / columnsPerRow);
-  const rows = Math.min(Math.ceil(height / CELL.height), maxRows, widest);
+  const { width: cellWidth, height: cellHeight } = cell ?? USUAL_CELL;
+  const columnsPerRow = (width / height) * (cellHeight / cellWidth);
+  // Where the cells are not known, a quarter is spared for narrower ones.
+  const widest = Math.floor(((columns - INDENT) * (cell === null ? 0.75 : 1)) / columnsPerRow);
+  const rows = Math.min(Math.ceil(height / cellHeight), maxRows, widest);
   return rows < 1 ? null : rows;
+}
+
+/** The picture's own size, or a smaller one that is at most this high. */
+function scaledTo({ width, height }: ImageSize, maxHeight: number): ImageSize {
+  const scale = Math.min(1, maxHeight / height);
+  const side = (pixels: number) => Math.max(1, Math.round(pixels * scale));
+  return { width: side(width), height: side(height) };
+}
+
+/** Its last band must not reach into the row below. */
+function sixelSize(size: ImageSize, roomHeight: number): ImageSize {
+  const height = Math.max(1, Math.floor(roomHeight / BAND_ROWS)) * BAND_ROWS;
+  const mostHeight = Math.sqrt((MOST_SIXEL_PIXELS * size.height) / size.width);
+  return scaledTo(size, Math.min(height, mostHeight));
 }
 
 const KITTY_CHUNK = 4096;
 
 /** `f=100` is a PNG; with `C=1` the cursor stays, and with `q=2` nothing is answered. */
-function kittyPicture({ type, base64 }: NonNullable<Picture["file"]>, rows: number): string | null {
-  if (type !== "image/png") return null;
+function kittyPicture(base64: string, rows: number): string {
   const chunks = base64.match(new RegExp(`.{1,${KITTY_CHUNK}}`, "g")) ?? [];
   return chunks
     .map((chunk, index) => {
@@ -99,9 +134,7 @@ function kittyPicture({ type, base64 }: NonNullable<Picture["file"]>, rows: numb
     .join("");
 }
 
-function itermPicture({ type, base64 }: NonNullable<Picture["file"]>, rows: number): string | null {
-  // An animation is one small file for any number of pictures.
-  if (type !== "image/png" && type !== "image/jpeg") return null;
+function itermPicture(base64: string, rows: number): string {
   const keys = `inline=1;size=${Buffer.byteLength(base64, "base64")};height=${rows};preserveAspectRatio=1`;
   return `\x1b]1337;File=${keys};doNotMoveCursor=1:${base64}\x07`;
 }

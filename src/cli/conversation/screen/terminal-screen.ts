@@ -2,14 +2,13 @@ import type { CliContext, OutputStream } from "../../../command/index.js";
 import { terminalSize } from "../../../command/index.js";
 import { LiveRows, showCursor } from "../../display/live-rows.js";
 import { ansiLine } from "./ansi-line.js";
-import type { Block } from "./block.js";
 import { blocksLines } from "./block-lines.js";
 import { FOLD_HINT, liveRegion } from "./live-lines.js";
 import { markdownLines } from "./markdown-lines.js";
-import { drawnPicture, type PictureProtocol, pictureProtocol } from "./picture.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
 import type { StyledLine } from "./styled-line.js";
+import { type AnswerSource, TerminalPictures } from "./terminal-pictures.js";
 
 /** Resizing a window produces many sizes in a row; the screen is drawn again after this long without one. */
 const RESIZE_MS = 100;
@@ -31,28 +30,41 @@ export class TerminalScreen {
   readonly #store: ScreenStore;
   readonly #context: CliContext;
   readonly #rows: LiveRows;
-  readonly #protocol: PictureProtocol | null;
+  readonly #pictures: TerminalPictures | null;
   #drawn = { generation: 0, blocks: 0 };
   #resizing: NodeJS.Timeout | undefined;
   readonly #ticking: NodeJS.Timeout;
   readonly #atExit: Disposable;
 
-  constructor(store: ScreenStore, context: CliContext) {
+  /** With a keyboard, the terminal is asked whether it shows pictures. */
+  constructor(store: ScreenStore, context: CliContext, keyboard: AnswerSource | null = null) {
     this.#store = store;
     this.#context = context;
     this.#rows = new LiveRows(context.stdout);
-    this.#protocol = pictureProtocol(context.environment);
     this.broken = new Promise((_, reject) => {
       this.#fail = reject;
     });
     // Without this, a failure that comes before anybody awaits the promise would end the process.
     this.broken.catch(() => undefined);
     context.stdout.write(pasteMode.on);
+    this.#pictures =
+      keyboard &&
+      new TerminalPictures({
+        keyboard,
+        environment: context.environment,
+        write: (text) => void context.stdout.write(text),
+        onChange: () => this.#draw(),
+      });
     context.stdout.on("resize", this.#resize);
     this.#atExit = context.onExit(this.#restore);
     this.#ticking = setInterval(() => tick(store), TICK_MS);
     store.watch(this.#draw);
     this.#draw();
+  }
+
+  /** Resolves when no answer of the terminal is to be expected any more, which a shell would take for typed text. */
+  async answered(): Promise<void> {
+    await this.#pictures?.settled;
   }
 
   /** Returns to the shell, until the program is brought back to the foreground. */
@@ -71,7 +83,9 @@ export class TerminalScreen {
     clearInterval(this.#ticking);
     clearTimeout(this.#resizing);
     this.#context.stdout.off("resize", this.#resize);
+    this.#pictures?.close();
     this.#store.flush();
+    this.#draw();
     this.#store.watch(null);
     this.#restore();
     this.#atExit[Symbol.dispose]();
@@ -104,21 +118,16 @@ export class TerminalScreen {
     const live = liveRegion(state, markdownLines);
     const usesColour = !this.#context.environment.forbidsColor;
     const text = (line: StyledLine) => ansiLine(line, { usesColour });
-    const lines = finished
-      .slice(blocks)
-      .flatMap((block, index) => [
-        ...blocksLines([block], { ...room, earlier: finished[blocks + index - 1] }).map(text),
-        ...this.#picture(block, state.size),
-      ]);
+    const lines: string[] = [];
+    for (const [index, block] of finished.slice(blocks).entries()) {
+      const picture = block.kind === "picture" ? this.#pictures?.drawn(block.picture, state.size) : null;
+      // What comes after a picture waits for it, since nothing can be drawn above what has scrolled up.
+      if (picture === undefined && this.#pictures !== null) break;
+      lines.push(...blocksLines([block], { ...room, earlier: finished[blocks + index - 1] }).map(text));
+      if (picture) lines.push(picture);
+      this.#drawn.blocks++;
+    }
     this.#rows.draw(lines, live.lines.map(text), live.cursor);
-    this.#drawn.blocks = finished.length;
-  }
-
-  /** The picture of a block, where the terminal shows pictures. It is several rows high. */
-  #picture(block: Block, size: ScreenSize): string[] {
-    if (block.kind !== "picture" || this.#protocol === null) return [];
-    const drawn = drawnPicture(block.picture, { protocol: this.#protocol, ...size });
-    return drawn === null ? [] : [drawn];
   }
 
   readonly #resize = (): void => {

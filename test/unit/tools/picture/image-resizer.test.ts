@@ -172,3 +172,30 @@ function hugeFrame(): Buffer {
   bytes.writeUInt32LE(0x0fff_ffff, 39);
   return bytes;
 }
+
+describe("a picture of a size that is asked for", () => {
+  const wanted = { width: 20, height: 10 };
+
+  it.each([
+    ["a PNG", pngPicture(large)],
+    ["a JPEG", jpegPicture(large)],
+    ["a GIF", gifPicture(large)],
+    ["an animated WebP", animatedWebp(large)],
+  ])("is made of %s, as pixels or as a PNG", async (_, bytes) => {
+    const pixels = await resizer.scale(bytes, { ...wanted, form: "pixels" });
+    expect(pixels).toHaveLength(20 * 10 * 4);
+    const file = (await resizer.scale(bytes, { ...wanted, form: "png" })) ?? Buffer.alloc(0);
+    expect([imageType(file), imageSize(file, "image/png")]).toEqual(["image/png", wanted]);
+    for (const [red, , blue] of [colourAt(file, 2, 5), [...(pixels ?? []).slice(5 * 20 * 4 + 8)]])
+      expect([(red ?? 0) > 127, (blue ?? 0) > 127]).toEqual([true, false]);
+  });
+
+  it("is not made of what is broken, too large or too slow", async () => {
+    const form = "pixels";
+    expect(await resizer.scale(pngPicture(large).subarray(0, 60), { ...wanted, form })).toBeNull();
+    expect(await resizer.scale(Buffer.from("no picture"), { ...wanted, form })).toBeNull();
+    expect(await resizer.scale(blackPng({ width: 20_000, height: 20_000 }), { ...wanted, form })).toBeNull();
+    const hurried = new ImageResizer({ maxMs: 1 });
+    expect(await hurried.scale(blackPng({ width: 8000, height: 8000 }), { ...wanted, form })).toBeNull();
+  });
+});

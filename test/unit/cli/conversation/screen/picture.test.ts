@@ -1,11 +1,11 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  drawnPicture,
+  type Drawing,
+  drawingOf,
   type PictureProtocol,
-  pictureProtocol,
   readPicture,
 } from "../../../../../src/cli/conversation/screen/picture.js";
-import { readEnvironment } from "../../../../../src/lib/env.js";
 import { Screen } from "../../../../support/screen.js";
 
 /** A PNG of this size, as far as its header says; `more` bytes follow. */
@@ -21,10 +21,25 @@ const ESC = "\x1b";
 const kittyChunk = new RegExp(`${ESC}_G([^;]*);([^${ESC}]*)${ESC}\\\\`, "g");
 const gif = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
 
-function drawn(url: string, protocol: PictureProtocol, { columns = 80, rows = 24 } = {}): string | null {
+interface Shown {
+  columns?: number;
+  rows?: number;
+  cell?: { width: number; height: number } | null;
+}
+
+function drawing(
+  url: string,
+  protocol: PictureProtocol,
+  { columns = 80, rows = 24, cell = null }: Shown = {},
+): Drawing | null {
   const picture = readPicture(url, "a picture");
   if (picture === null) throw new Error("it is no picture");
-  return drawnPicture(picture, { protocol, columns, rows });
+  return drawingOf(picture, { protocol, cell, columns, rows });
+}
+
+function drawn(url: string, protocol: PictureProtocol, shown: Shown = {}): string | null {
+  const { conversion, draw } = drawing(url, protocol, shown) ?? {};
+  return conversion === null && draw !== undefined ? draw(null) : null;
 }
 
 describe("a picture", () => {
@@ -44,31 +59,19 @@ describe("a picture", () => {
     expect(drawn(png(640, 480, 5_000_000), "kitty")).toBeNull();
   });
 
-  it("is not sent where the protocol does not take it", () => {
-    expect(drawn(gif, "kitty")).toBeNull();
-    expect(drawn(gif, "iterm2")).toBeNull();
+  it.each<[PictureProtocol, string, string | undefined]>([
+    ["kitty", png(200, 90), undefined],
+    ["kitty", gif, "png"],
+    ["iterm2", png(200, 90), undefined],
+    ["iterm2", gif, "png"],
+    ["sixel", png(200, 90), "pixels"],
+    ["sixel", gif, "pixels"],
+  ])("is converted where a terminal does not take it as it is: %s", (protocol, url, form) => {
+    expect(drawing(url, protocol)?.conversion?.form).toBe(form);
   });
 });
 
 describe("a terminal", () => {
-  it.each<[string, Record<string, string>, PictureProtocol | null]>([
-    ["kitty", { TERM: "xterm-kitty" }, "kitty"],
-    ["Ghostty", { TERM: "xterm-ghostty" }, "kitty"],
-    ["Konsole", { TERM: "xterm-256color", KONSOLE_VERSION: "230401" }, "kitty"],
-    ["an old Konsole", { TERM: "xterm-256color", KONSOLE_VERSION: "210401" }, null],
-    ["iTerm2", { TERM: "xterm-256color", TERM_PROGRAM: "iTerm.app" }, "iterm2"],
-    ["iTerm2 through ssh", { TERM: "xterm-256color", LC_TERMINAL: "iTerm2" }, "iterm2"],
-    ["WezTerm", { TERM: "xterm-256color", TERM_PROGRAM: "WezTerm" }, "iterm2"],
-    ["an editor that was started from iTerm2", { LC_TERMINAL: "iTerm2", TERM_PROGRAM: "vscode" }, null],
-    ["an editor that was started from Konsole", { KONSOLE_VERSION: "230401", TERM_PROGRAM: "vscode" }, null],
-    ["another one", { TERM: "xterm-256color", TERM_PROGRAM: "Apple_Terminal" }, null],
-    ["tmux in kitty", { TERM: "tmux-256color", KITTY_WINDOW_ID: "1" }, null],
-    ["tmux that calls itself kitty", { TERM: "xterm-kitty", TMUX: "/tmp/tmux-0/default,1,0" }, null],
-    ["kitty without colours", { TERM: "xterm-kitty", NO_COLOR: "1" }, null],
-  ])("is known by its variables: %s", (_what, variables, protocol) => {
-    expect(pictureProtocol(readEnvironment({ HOME: "/root", ...variables }))).toBe(protocol);
-  });
-
   it("gets a picture for kitty in chunks, which together are the file", () => {
     const url = png(640, 480, 10_000);
     const chunks = [...(drawn(url, "kitty") ?? "").matchAll(kittyChunk)];
@@ -101,11 +104,50 @@ describe("a terminal", () => {
     expect(text === null ? null : Number(/,r=(\d+),/.exec(text)?.[1])).toBe(rows);
   });
 
-  it.each<PictureProtocol>(["kitty", "iterm2"])(
+  const terms = fc.record({
+    size: fc.tuple(fc.integer({ min: 1, max: 4096 }), fc.integer({ min: 1, max: 4096 })),
+    columns: fc.integer({ min: 1, max: 400 }),
+    rows: fc.integer({ min: 1, max: 200 }),
+    cell: fc.option(
+      fc.record({ width: fc.integer({ min: 4, max: 200 }), height: fc.integer({ min: 4, max: 200 }) }),
+    ),
+  });
+
+  it("gets sixels that fit into the rows that they are given, whole bands of them, and are no larger than the picture", () => {
+    fc.assert(
+      fc.property(terms, ({ size: [width, height], cell, ...screen }) => {
+        const { conversion, draw } = drawing(png(width, height), "sixel", { ...screen, cell }) ?? {};
+        if (!conversion || draw === undefined) return;
+        const pixels = Buffer.alloc(conversion.width * conversion.height * 4);
+        const rows = draw(pixels).split("\n").length - 1;
+        const { width: cellWidth, height: cellHeight } = cell ?? { width: 10, height: 20 };
+        expect(rows).toBeLessThanOrEqual(Math.min(20, screen.rows - 4));
+        // A cell that is lower than a band has no room for one.
+        if (cellHeight * rows >= 6)
+          expect(Math.ceil(conversion.height / 6) * 6).toBeLessThanOrEqual(rows * cellHeight);
+        expect(conversion.width).toBeLessThanOrEqual(Math.max(1, (screen.columns - 2) * cellWidth));
+        expect([conversion.width <= width, conversion.height <= height]).toEqual([true, true]);
+        expect(conversion.width * conversion.height).toBeLessThan(620_000);
+        const shape = (conversion.width + 1) / conversion.height;
+        expect(shape).toBeGreaterThan((width / height) * 0.3);
+      }),
+    );
+  });
+
+  it("is given all of its width, and as few rows as a picture has, where the size of its cells is known", () => {
+    const cell = { width: 20, height: 40 };
+    const rows = (text: string | null) => Number(/,r=(\d+),/.exec(text ?? "")?.[1]);
+    expect(rows(drawn(png(200, 90), "kitty", { cell }))).toBe(3);
+    expect(rows(drawn(png(2000, 1000), "kitty", { columns: 42, cell }))).toBe(10);
+    expect(rows(drawn(png(2000, 1000), "kitty", { columns: 42 }))).toBe(7);
+  });
+
+  it.each<PictureProtocol>(["kitty", "iterm2", "sixel"])(
     "has room for it, also at its lower end, and goes on below it: %s",
     async (protocol) => {
       const screen = new Screen({ rows: 10, cols: 40 });
-      const picture = drawn(png(60, 60), protocol, { columns: 40, rows: 10 });
+      const { conversion, draw } = drawing(png(60, 60), protocol, { columns: 40, rows: 10 }) ?? {};
+      const picture = draw?.(conversion ? Buffer.alloc(conversion.width * conversion.height * 4, 200) : null);
       const before = Array.from({ length: 9 }, (_, n) => `line ${n}\n`).join("");
       await screen.write(`${before}${picture}\nafter\n`.replaceAll("\n", "\r\n"));
       expect(screen.history.slice(8)).toEqual(["line 8", "", "", "", "after", ""]);
