@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { crc32, deflateSync } from "node:zlib";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { brigHere } from "../support/cli-here.js";
+import { jpegPicture, pngPicture } from "../support/pictures.js";
 import {
   created,
   messageDone,
@@ -11,6 +12,7 @@ import {
   textDelta,
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { readSixels } from "../support/sixels.js";
 import { Terminal } from "../support/terminal.js";
 
 let folder = "";
@@ -28,8 +30,16 @@ beforeEach(async () => {
   environment = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", NO_COLOR: "", TMUX: "", STY: "" };
 });
 
-async function open(args: readonly string[], env: Record<string, string> = {}): Promise<Terminal> {
-  const terminal = await Terminal.open([...args], { cwd: workspace, env: { ...environment, ...env } });
+async function open(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  options: { answers?: string } = {},
+): Promise<Terminal> {
+  const terminal = await Terminal.open([...args], {
+    cwd: workspace,
+    env: { ...environment, ...env },
+    ...options,
+  });
   onTestFinished(() => terminal[Symbol.asyncDispose]());
   return terminal;
 }
@@ -187,55 +197,107 @@ function chunk(name: string, data: Buffer): Buffer {
   return bytes;
 }
 
-it.each<{ terminalName: string; env: Record<string, string>; start: string; end: string }>([
-  {
-    terminalName: "kitty",
-    env: { TERM: "xterm-kitty" },
-    start: "\x1b_Ga=T,f=100,q=2,C=1,r=3,m=0;",
-    end: "\x1b\\",
-  },
+const KITTY = "\x1b_Gi=31;OK\x1b\\\x1bP>|kitty(0.42.1)\x1b\\\x1b[6;20;10t\x1b[?62;52;c";
+
+it.each<{ terminalName: string; answers: string; start: string; end: string }>([
+  { terminalName: "kitty", answers: KITTY, start: "\x1b_Ga=T,f=100,q=2,C=1,r=3,m=0;", end: "\x1b\\" },
   {
     terminalName: "iTerm2",
-    env: { TERM_PROGRAM: "iTerm.app" },
+    answers: "\x1bP>|iTerm2 3.6.5\x1b\\\x1b[?62;4c",
     start: "height=3;preserveAspectRatio=1;doNotMoveCursor=1:",
     end: "\x07",
   },
 ])(
   "draws the pictures of a prompt and of a call in $terminalName, and goes on below them",
-  async ({ env, start, end }) => {
+  async ({ answers, start, end }) => {
     const given = png(64, 48);
     const found = png(60, 60);
     await writeFile(join(folder, "given.png"), given);
     await writeFile(join(workspace, "found.png"), found);
-    const steps = [{ calls: [{ view_image: { path: "found.png" } }] }, { text: "Two pictures." }];
-    const terminal = await open([...(await script(steps)), "-i", join(folder, "given.png")], env);
-    await terminal.waitForScreen(/^›\s*$/m);
-    terminal.type("look\r");
-    await terminal.waitForScreen(/● Two pictures\.[\s\S]*^›\s*$/m);
-    await leave(terminal);
+    const terminal = await openWithPictures(answers);
     const files = terminal.shown
       .split(start)
       .slice(1)
       .map((rest) => rest.split(end)[0]);
     expect(files).toEqual([given.toString("base64"), found.toString("base64")]);
-    const rows = terminal.screen.history.map((row) => row.trimEnd()).join("\n");
-    expect(rows).toMatch(
+    expect(rowsOf(terminal)).toMatch(
       /› look\n {2}picture given\.png 64×48\n\n\n\n\n• view_image .*found\.png\n {2}│ image\/png, 60×60, .*\n\n\n\n\n● Two pictures\./,
     );
   },
 );
 
-it.each<{ where: string; env: Record<string, string> }>([
-  { where: "without colours", env: { TERM: "xterm-kitty", NO_COLOR: "1" } },
-  { where: "in tmux", env: { TERM: "xterm-kitty", TMUX: "/tmp/tmux-0/default,1,0" } },
-  { where: "in a terminal that is not known", env: {} },
-])("says only what a picture is $where", async ({ env }) => {
+/** A conversation about `given.png` and `found.png` that has ended. */
+async function openWithPictures(answers: string): Promise<Terminal> {
+  const steps = [{ calls: [{ view_image: { path: "found.png" } }] }, { text: "Two pictures." }];
+  const args = [...(await script(steps)), "-i", join(folder, "given.png")];
+  const terminal = await open(args, {}, { answers });
+  await terminal.waitForScreen(/^›\s*$/m);
+  terminal.type("look\r");
+  await terminal.waitForScreen(/● Two pictures\.[\s\S]*^›\s*$/m);
+  await leave(terminal);
+  return terminal;
+}
+
+const rowsOf = ({ screen }: Terminal) => screen.history.map((row) => row.trimEnd()).join("\n");
+
+it("draws them as sixels in a terminal that has nothing better, also those of JPEG files", async () => {
+  await writeFile(join(folder, "given.png"), pngPicture({ width: 60, height: 40 }));
+  await writeFile(join(workspace, "found.png"), jpegPicture({ width: 60, height: 60 }));
+  const terminal = await openWithPictures("\x1bP>|foot(1.22.3)\x1b\\\x1b[6;20;10t\x1b[?62;4;22c");
+  const sent = terminal.shown.split("\x1bP").slice(1);
+  const pictures = sent.map((text) => readSixels(`\x1bP${text.slice(0, text.indexOf("\x1b\\") + 2)}`));
+  expect(pictures).toMatchObject([
+    // Two rows of 20 pixels have room for six bands of sixels.
+    { width: 54, height: 36 },
+    { width: 60, height: 60 },
+  ]);
+  for (const { width, pixels } of pictures) {
+    const [left, right] = [pixels.slice((5 * width + 5) * 4), pixels.slice((6 * width - 5) * 4)];
+    expect([(left[0] ?? 0) > 200, (left[2] ?? 0) < 50, (right[0] ?? 0) < 50, (right[2] ?? 0) > 200]).toEqual([
+      ...[true, true, true, true],
+    ]);
+  }
+  expect(rowsOf(terminal)).toMatch(
+    /› look\n {2}picture given\.png 60×40\n\n\n\n• view_image .*found\.png\n {2}│ image\/jpeg, 60×60, .*\n\n\n\n\n● Two pictures\./,
+  );
+});
+
+it("takes no key for an answer and no answer for a key, however they come", async () => {
+  const terminal = await open(await script([{ text: "Heard." }]), {}, { answers: "" });
+  await expect.poll(() => terminal.shown, { timeout: 60_000 }).toContain("\x1b[c");
+  for (const piece of [
+    "he",
+    "\x1b_Gi=3",
+    "1;OK\x1b",
+    "\\",
+    "l",
+    "\x1bP>|kitty(0.4",
+    "2.1)\x1b\\lo",
+    "\x1b[?62;5",
+    "2;c!",
+  ]) {
+    terminal.type(piece);
+    await new Promise(setImmediate);
+  }
+  await terminal.waitForScreen(/^› hello!\s*$/m);
+  terminal.type("\r");
+  await terminal.waitForScreen(/› hello!\n\s*\n● Heard\.[\s\S]*^›\s*$/m);
+  await leave(terminal);
+});
+
+it.each<{ where: string; env: Record<string, string>; answers?: string }>([
+  { where: "without colours", env: { NO_COLOR: "1" }, answers: KITTY },
+  { where: "in tmux", env: { TERM: "xterm-kitty", TMUX: "/tmp/tmux-0/default,1,0" }, answers: KITTY },
+  { where: "in a terminal that shows none", env: {} },
+  { where: "in a terminal that answers nothing", env: {}, answers: "" },
+])("says only what a picture is $where", async ({ env, answers }) => {
   await writeFile(join(folder, "given.png"), png(64, 48));
-  const terminal = await open([...(await script([{ text: "Seen." }])), "-i", join(folder, "given.png")], env);
+  const args = [...(await script([{ text: "Seen." }])), "-i", join(folder, "given.png")];
+  const terminal = await open(args, env, answers === undefined ? {} : { answers });
   await terminal.waitForScreen(/^›\s*$/m);
   terminal.type("look\r");
   await terminal.waitForScreen(/› look\n {2}picture given\.png 64×48\n\s*\n● Seen\.[\s\S]*^›\s*$/m);
   await leave(terminal);
-  expect(terminal.shown).not.toContain("\x1b_G");
-  expect(terminal.shown).not.toContain("\x1b]1337");
+  for (const start of ["\x1b_Ga=T", "\x1b]1337", "\x1bP"]) expect(terminal.shown).not.toContain(start);
+  expect(terminal.shown.includes("\x1b[c")).toBe(Object.keys(env).length === 0);
 });

@@ -32,7 +32,7 @@ const MOST_ROWS = 20;
 /** A usual cell, as that of the terminals that had sixels first. */
 const USUAL_CELL: ImageSize = { width: 10, height: 20 };
 /** Sixels of more pixels would be megabytes. */
-const MOST_SIXEL_PIXELS = 600_000;
+const MOST_SIXEL_PIXELS = 400_000;
 
 /** Null for what is no PNG, JPEG, GIF or WebP picture. */
 export function readPicture(dataUrl: string, name: string | null): Picture | null {

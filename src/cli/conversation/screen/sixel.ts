@@ -30,17 +30,19 @@ interface Band {
 
 /** Draws each colour of the band from its left edge on. */
 function band(pixels: Uint8Array, { width, top, rows, colourOf }: Band): string {
-  const columnsOf = new Map<number, Uint8Array>();
+  const columnsOf: (Uint8Array | undefined)[] = new Array(MOST_COLOURS).fill(undefined);
   for (let row = 0; row < rows; row++)
     for (let x = 0; x < width; x++) {
       const at = ((top + row) * width + x) * 4;
       if (!isSeen(pixels, at)) continue;
       const colour = colourOf[bucketOf(pixels, at)] ?? 0;
-      const columns = columnsOf.get(colour) ?? new Uint8Array(width);
+      columnsOf[colour] ??= new Uint8Array(width);
+      const columns = columnsOf[colour];
       columns[x] = (columns[x] ?? 0) | (1 << row);
-      columnsOf.set(colour, columns);
     }
-  return [...columnsOf].map(([colour, columns]) => `#${colour}${runsOf(columns)}`).join("$");
+  return columnsOf
+    .flatMap((columns, colour) => (columns === undefined ? [] : [`#${colour}${runsOf(columns)}`]))
+    .join("$");
 }
 
 function runsOf(columns: Uint8Array): string {
@@ -66,8 +68,8 @@ function isSeen(pixels: Uint8Array, at: number): boolean {
 const BUCKETS = 1 << 15;
 
 function bucketOf(pixels: Uint8Array, at: number): number {
-  const bits = (part: number) => (pixels[at + part] ?? 0) >> 3;
-  return (bits(0) << 10) | (bits(1) << 5) | bits(2);
+  const [red, green, blue] = [pixels[at] ?? 0, pixels[at + 1] ?? 0, pixels[at + 2] ?? 0];
+  return ((red >> 3) << 10) | ((green >> 3) << 5) | (blue >> 3);
 }
 
 type Colour = readonly [red: number, green: number, blue: number];

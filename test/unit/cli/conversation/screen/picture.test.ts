@@ -127,7 +127,7 @@ describe("a terminal", () => {
           expect(Math.ceil(conversion.height / 6) * 6).toBeLessThanOrEqual(rows * cellHeight);
         expect(conversion.width).toBeLessThanOrEqual(Math.max(1, (screen.columns - 2) * cellWidth));
         expect([conversion.width <= width, conversion.height <= height]).toEqual([true, true]);
-        expect(conversion.width * conversion.height).toBeLessThan(620_000);
+        expect(conversion.width * conversion.height).toBeLessThan(420_000);
         const shape = (conversion.width + 1) / conversion.height;
         expect(shape).toBeGreaterThan((width / height) * 0.3);
       }),
