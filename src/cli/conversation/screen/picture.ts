@@ -31,6 +31,8 @@ const MOST_PIXELS = 4096 * 4096;
 const MOST_ROWS = 20;
 /** A usual cell, as that of the terminals that had sixels first. */
 const USUAL_CELL: ImageSize = { width: 10, height: 20 };
+/** Sixels are not scaled by the terminal: where the size of its cells is not known, they are made for small ones. */
+const SMALL_CELL: ImageSize = { width: 6, height: 12 };
 /** Sixels of more pixels would be megabytes. */
 const MOST_SIXEL_PIXELS = 400_000;
 
@@ -64,15 +66,19 @@ export interface Drawing {
 /** Null for a picture that is not drawn, since it is too large for the screen or the terminal. */
 export function drawingOf({ size, file }: Picture, terminal: PictureTerminal): Drawing | null {
   const { protocol, rows: screenRows } = terminal;
-  const rows = pictureRows(size, terminal, Math.min(MOST_ROWS, screenRows - 4));
+  const cell = terminal.cell ?? (protocol === "sixel" ? SMALL_CELL : USUAL_CELL);
+  const spared = terminal.cell === null ? SPARED : 0;
+  const maxRows = Math.min(MOST_ROWS, screenRows - 4);
+  const rows = pictureRows(size, { columns: (terminal.columns - INDENT) * (1 - spared), maxRows, cell });
   if (rows === null || file === null) return null;
-  const height = rows * (terminal.cell ?? USUAL_CELL).height;
+  const height = rows * cell.height;
   const placed = (draw: string) => inPlace(draw, rows);
   if (protocol === "sixel") {
     const scaled = sixelSize(size, height);
+    const drawn = (pixels: Buffer | null) => sixelPicture(pixels ?? Buffer.alloc(0), scaled);
     return {
       conversion: { ...scaled, form: "pixels" },
-      draw: (pixels) => placed(sixelPicture(pixels ?? Buffer.alloc(0), scaled)),
+      draw: (pixels) => (terminal.cell === null ? inFlow(drawn(pixels)) : placed(drawn(pixels))),
     };
   }
   const draw = protocol === "kitty" ? kittyPicture : itermPicture;
@@ -91,19 +97,23 @@ function inPlace(draw: string, rows: number): string {
   return `${room}\x1b[${INDENT + 1}G\x1b7${draw}\x1b8${below}\r`;
 }
 
-const INDENT = 2;
+/** The terminal itself finds out how many rows it takes. The row after that may be touched by the last band. */
+function inFlow(draw: string): string {
+  return `\x1b[${INDENT + 1}G${draw}\r\n`;
+}
 
-/** Null if it would be wider than the screen even in one row. */
+const INDENT = 2;
+/** The part of the width that is left free for cells that are narrower than they are taken to be. */
+const SPARED = 0.25;
+
+/** Null if it would be wider than the columns even in one row. */
 function pictureRows(
   { width, height }: ImageSize,
-  { columns, cell }: PictureTerminal,
-  maxRows: number,
+  { columns, maxRows, cell }: { columns: number; maxRows: number; cell: ImageSize },
 ): number | null {
-  const { width: cellWidth, height: cellHeight } = cell ?? USUAL_CELL;
-  const columnsPerRow = (width / height) * (cellHeight / cellWidth);
-  // Where the cells are not known, a quarter is spared for narrower ones.
-  const widest = Math.floor(((columns - INDENT) * (cell === null ? 0.75 : 1)) / columnsPerRow);
-  const rows = Math.min(Math.ceil(height / cellHeight), maxRows, widest);
+  const columnsPerRow = (width / height) * (cell.height / cell.width);
+  const widest = Math.floor(columns / columnsPerRow);
+  const rows = Math.min(Math.ceil(height / cell.height), maxRows, widest);
   return rows < 1 ? null : rows;
 }
 

@@ -119,9 +119,9 @@ describe("a terminal", () => {
         const { conversion, draw } = drawing(png(width, height), "sixel", { ...screen, cell }) ?? {};
         if (!conversion || draw === undefined) return;
         const pixels = Buffer.alloc(conversion.width * conversion.height * 4);
-        const rows = draw(pixels).split("\n").length - 1;
-        const { width: cellWidth, height: cellHeight } = cell ?? { width: 10, height: 20 };
-        expect(rows).toBeLessThanOrEqual(Math.min(20, screen.rows - 4));
+        const rows = cell === null ? 20 : draw(pixels).split("\n").length - 1;
+        const { width: cellWidth, height: cellHeight } = cell ?? { width: 6, height: 12 };
+        if (cell !== null) expect(rows).toBeLessThanOrEqual(Math.min(20, screen.rows - 4));
         // A cell that is lower than a band has no room for one.
         if (cellHeight * rows >= 6)
           expect(Math.ceil(conversion.height / 6) * 6).toBeLessThanOrEqual(rows * cellHeight);
@@ -132,6 +132,17 @@ describe("a terminal", () => {
         expect(shape).toBeGreaterThan((width / height) * 0.3);
       }),
     );
+  });
+
+  it("finds out itself how many rows sixels take, where the size of its cells is not known", () => {
+    const { conversion, draw } = drawing(png(2000, 1000), "sixel", { columns: 200, rows: 60 }) ?? {};
+    expect(conversion).toMatchObject({ width: 480, height: 240 });
+    const text = draw?.(Buffer.alloc(480 * 240 * 4, 255)) ?? "";
+    expect([text.split("\n").length, text.endsWith("\x1b\\\r\n"), text.includes("\x1b8")]).toEqual([
+      2,
+      true,
+      false,
+    ]);
   });
 
   it("is given all of its width, and as few rows as a picture has, where the size of its cells is known", () => {
@@ -146,7 +157,8 @@ describe("a terminal", () => {
     "has room for it, also at its lower end, and goes on below it: %s",
     async (protocol) => {
       const screen = new Screen({ rows: 10, cols: 40 });
-      const { conversion, draw } = drawing(png(60, 60), protocol, { columns: 40, rows: 10 }) ?? {};
+      const { conversion, draw } =
+        drawing(png(60, 60), protocol, { columns: 40, rows: 10, cell: { width: 10, height: 20 } }) ?? {};
       const picture = draw?.(conversion ? Buffer.alloc(conversion.width * conversion.height * 4, 200) : null);
       const before = Array.from({ length: 9 }, (_, n) => `line ${n}\n`).join("");
       await screen.write(`${before}${picture}\nafter\n`.replaceAll("\n", "\r\n"));
