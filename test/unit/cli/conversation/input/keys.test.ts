@@ -128,6 +128,7 @@ describe("what a terminal answers", () => {
     expect(said(read("\x1b_Gi=31;O\x1b[Ab").keys)).toBe("<up>b");
     expect(said(read("\x1b[?62;4\rb").keys)).toBe("<enter>b");
     expect(said(read(`\x1b_${"A".repeat(5000)}`, "B\x1b[Ab").keys)).toBe("<up>b");
+    expect(said(read(`\x1b_${"A".repeat(5000)}\x1b`, "\\b").keys)).toBe("b");
     expect(said(read("\x1b").keys)).toBe("<escape>");
   });
 

@@ -54,7 +54,7 @@ describe("a picture as sixels", () => {
 
   it("keeps the small part of a picture that is of another colour than all of the rest", () => {
     const { pixels, size } = picture(300, 100, (x, y) =>
-      x === 7 && y === 9 ? [255, 0, 0, 255] : [0, x % 256, 255, 255],
+      x === 7 && y === 9 ? [255, 0, 0, 255] : [0, x % 256, (y * 5) % 256, 255],
     );
     const at = (9 * 300 + 7) * 4;
     expect([...readSixels(sixelPicture(pixels, size)).pixels.slice(at, at + 3)]).toEqual([255, 0, 0]);
