@@ -55,7 +55,7 @@ export { portPair, publishedPort, publishOption, publishPorts } from "./ports/pu
 export type { PublishedPort } from "./ports/sandbox-ports.js";
 export { receiptText } from "./receipt-text.js";
 export { fitted, flush, isColoured, say, usesColour, write, writeJson, writeTable } from "./render.js";
-export { showWork } from "./show-work.js";
+export { ChangesWork, showWork } from "./show-work.js";
 export { ENDS_WITH_INPUT, noteWait, readInput } from "./streams.js";
 export { startTelemetry } from "./telemetry.js";
 export { attachTerminal, terminalSize } from "./terminal-session.js";

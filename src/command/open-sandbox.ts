@@ -7,7 +7,7 @@ import { describeError } from "./error-text.js";
 import { flaggedSettings, type SandboxFlags } from "./flags/sandbox-flags.js";
 import { egressChoice, requireUsed } from "./flags/secret-option.js";
 import { fitted } from "./render.js";
-import { showWork } from "./show-work.js";
+import { ChangesWork } from "./show-work.js";
 
 /** How another process can go on with a sandbox. Default: none can. */
 type LastingStart = Pick<StartOptions, "lasting" | "sealKey">;
@@ -69,8 +69,8 @@ function warnOn({ stderr }: Pick<CliContext, "stderr">): (warning: BrigError) =>
 
 /** Ends the sandbox, which keeps what was changed in a copy-on-write workspace. Shown on a terminal only, for the same reason. */
 export async function closeShown(sandbox: Sandbox, context: CliContext): Promise<Receipt> {
-  using _shown = context.stderr.isTTY === true ? showWork(context, "ending the sandbox") : null;
-  return await sandbox.close();
+  using shown = context.stderr.isTTY === true ? new ChangesWork(context, "ending the sandbox") : null;
+  return await sandbox.close({ onCopied: shown?.onCopied });
 }
 
 export function keptNote(sandbox: Sandbox): string {

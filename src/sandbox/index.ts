@@ -6,12 +6,14 @@ export { attack } from "./attack/attack.js";
 export { attemptGroups } from "./attack/attempts.js";
 export type { Judgement, Verdict } from "./attack/judge.js";
 export { removeLeftQuarantines } from "./branch/arrival.js";
+export type { CopiedChanges, OnCopied } from "./changes/copied-changes.js";
 export type { PatchSide } from "./changes/patch.js";
 export { isRefusedByGit, unifiedText } from "./changes/patch.js";
 export { undoKilledApplies } from "./changes/sandbox-changes.js";
 export type {
   ApplyOptions,
   ApplyResult,
+  CloseOptions,
   DiffOptions,
   ForkApplied,
   ForkDiff,

@@ -3,7 +3,7 @@
 import type { Duplex } from "node:stream";
 import { BrigError } from "../errors.js";
 import { applyKept, forkSandbox, openFromSnapshot } from "./changes/sandbox-changes.js";
-import type { ApplyOptions, ApplyResult } from "./changes/workspace-change.js";
+import type { ApplyOptions, ApplyResult, ForkOptions } from "./changes/workspace-change.js";
 import type { Engine } from "./docker/engine-types.js";
 import { SecretMask } from "./egress/secrets/secret-mask.js";
 import { credentialsIn, type SentHeaders } from "./egress/secrets/sent-headers.js";
@@ -81,7 +81,7 @@ export async function letGoOfLasting(sandbox: Sandbox): Promise<void> {
 /** A copy of a sandbox with a copy-on-write workspace, with which another process can go on from this directory. Errors: those of `fork`. */
 export async function forkLasting(
   sandbox: Sandbox,
-  options: { signal: AbortSignal; lasting: string | undefined },
+  options: ForkOptions & { lasting: string | undefined },
 ): Promise<Sandbox> {
   return sandboxFrom(await forkSandbox(openedSandboxOf(sandbox), options));
 }

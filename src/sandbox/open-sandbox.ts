@@ -8,6 +8,7 @@ import { Gate } from "../lib/time/gate.js";
 import { pause } from "../lib/time/pause.js";
 import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
+import type { OnCopied } from "./changes/copied-changes.js";
 import type { LinkJournal } from "./channel/link-journal.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
@@ -99,6 +100,8 @@ export interface StartOptions extends Pick<SandboxOptions, StartOption> {
   inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */
   keepsChanges?: boolean | undefined;
+  /** Called with how much has been copied where the workspace begins with the state of a snapshot. */
+  onCopied?: OnCopied | undefined;
   /** A directory of brig's own for what another process needs to go on with the sandbox. Default: nobody can. */
   lasting?: string | undefined;
   /** The key with which secrets are sealed there. Default: nobody can go on with a sandbox that has any. */

@@ -1,6 +1,7 @@
 import type { OptionNames } from "../known-options.js";
 import type {
   ApplyOptions,
+  CloseOptions,
   DiffOptions,
   ForkOptions,
   ForkPathOptions,
@@ -107,11 +108,26 @@ export const diffOptionNames: OptionNames<DiffOptions> = {
   signal: true,
 };
 
-export const applyOptionNames: OptionNames<ApplyOptions> = { paths: true, dryRun: true, signal: true };
-export const forkOptionNames: OptionNames<ForkOptions> = { signal: true, onProgress: true };
+export const applyOptionNames: OptionNames<ApplyOptions> = {
+  paths: true,
+  dryRun: true,
+  signal: true,
+  onCopied: true,
+};
+export const forkOptionNames: OptionNames<ForkOptions> = {
+  signal: true,
+  onProgress: true,
+  onCopied: true,
+};
+export const closeOptionNames: OptionNames<CloseOptions> = { onCopied: true };
 export const forkPathOptionNames: OptionNames<ForkPathOptions> = { paths: true, signal: true };
-export const restorePointOptionNames: OptionNames<RestorePointOptions> = { signal: true };
-export const snapshotOptionNames: OptionNames<SnapshotOptions> = { id: true, maxBytes: true, signal: true };
+export const restorePointOptionNames: OptionNames<RestorePointOptions> = { signal: true, onCopied: true };
+export const snapshotOptionNames: OptionNames<SnapshotOptions> = {
+  id: true,
+  maxBytes: true,
+  signal: true,
+  onCopied: true,
+};
 
 const pathOptionNames: OptionNames<PathOptions> = { refuseSymlinks: true, signal: true };
 const readOptionNames: OptionNames<ReadOptions> = {

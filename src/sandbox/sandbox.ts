@@ -276,8 +276,9 @@ export class Sandbox implements PortableSandbox, PortableWorkspace {
    * engine does not confirm that the container is gone: processes may then still run in it, and the
    * placeholders of protected names stay. May be called again.
    */
-  close(): Promise<Receipt> {
-    this.#closing ??= queueClose(this.#opened.engine.endpoint, () => this.#release()).catch(
+  close(options: changes.CloseOptions = {}): Promise<Receipt> {
+    refuseUnknownOptions(options, known.closeOptionNames, { of: "sandbox.close" });
+    this.#closing ??= queueClose(this.#opened.engine.endpoint, () => this.#release(options)).catch(
       (error: unknown) => {
         this.#closing = undefined;
         throw error;
@@ -295,14 +296,16 @@ export class Sandbox implements PortableSandbox, PortableWorkspace {
     await this.close().catch(this.#opened.warn);
   }
 
-  async #release(): Promise<Receipt> {
+  async #release({ onCopied }: changes.CloseOptions): Promise<Receipt> {
     const closed = closedByCaller();
     await Promise.all((this.#opened.closedFirst ?? []).map((resource) => resource[Symbol.asyncDispose]()));
     // The caller of `close` learns of a failure, so the end of the link needs no second, unasked close.
     this.#opened.link.onGone = () => undefined;
     if (this.#receipt === undefined) {
       const hasRun = this.#opened.link.channelCount !== this.#channelsUsedByProof;
-      this.#receipt = await endCommands(this.#opened, { context: this.#context, hasRun, closed });
+      this.#receipt = await endCommands(this.#opened, {
+        ...{ context: this.#context, hasRun, closed, onCopied },
+      });
     }
     const { link, isKept, release } = this.#opened;
     if (isKept) link.close(closed);

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { say, showWork, write, writeJson } from "../../command/index.js";
+import { ChangesWork, say, write, writeJson } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import type { PathReason } from "../../sandbox/index.js";
+import type { OnCopied, PathReason } from "../../sandbox/index.js";
 import { openChanges } from "./chosen-changes.js";
 import { addChangesOptions, type ChangesFlags } from "./kept-changes.js";
 
@@ -31,7 +31,9 @@ async function apply(given: string[], flags: ApplyFlags, context: CliContext): P
   const { about, paths } = changes;
   const { stdout, stderr, signal } = context;
   const isDry = flags.dryRun === true;
-  const result = await shown(context, () => changes.apply({ paths, dryRun: isDry, signal }));
+  const result = await shown(context, (onCopied) =>
+    changes.apply({ paths, dryRun: isDry, signal, onCopied }),
+  );
   const { applied, conflicts, skipped, findings = [] } = result;
   if (conflicts.length > 0) context.setExitStatus(CONFLICT_STATUS);
   if (flags.json === true) return await writeJson(stdout, { ...about, dryRun: isDry, ...result });
@@ -53,9 +55,9 @@ async function apply(given: string[], flags: ApplyFlags, context: CliContext): P
   await listReasons(context, "review these before you run anything there", obeyed);
 }
 
-async function shown<T>(context: CliContext, apply: () => Promise<T>): Promise<T> {
-  using _shown = showWork(context, "applying the changes");
-  return await apply();
+async function shown<T>(context: CliContext, apply: (onCopied: OnCopied) => Promise<T>): Promise<T> {
+  using work = new ChangesWork(context, "applying the changes");
+  return await apply(work.onCopied);
 }
 
 async function listReasons(

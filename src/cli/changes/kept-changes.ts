@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { describeError, fitted, say } from "../../command/index.js";
+import { ChangesWork, describeError, fitted, say } from "../../command/index.js";
 import { BrigError, invalidUsage, isBrigError } from "../../errors.js";
 import type { ApplyOptions, ApplyResult, Sandbox, SecretMask } from "../../sandbox/index.js";
 import { describeSnapshot, listSnapshots, readRescues } from "../../sandbox/index.js";
@@ -67,9 +67,10 @@ interface OpenedState {
  */
 export async function openKept(
   { id, last }: ChangesFlags,
-  { environment, signal, stderr, cwd }: CliContext,
+  context: CliContext,
   { mask }: { mask?: SecretMask | undefined } = {},
 ): Promise<OpenedState> {
+  const { environment, signal, stderr, cwd } = context;
   const { brigHome } = environment;
   if (id !== undefined && last === true)
     throw invalidUsage("--last cannot be combined with --id", "leave out one of them");
@@ -81,6 +82,7 @@ export async function openKept(
   const engine = connectEngine({ env: environment });
   // A failure is reported where the engine is needed, when the snapshot is read.
   engine.catch(() => undefined);
+  using work = new ChangesWork(context, "opening the changes");
   const sandbox = await startFromSnapshot(
     async (workspace) => {
       const settings = await resolveSettings({ workspace, workspaceKind: "overlay", environment });
@@ -92,6 +94,7 @@ export async function openKept(
       start: {
         engine,
         signal,
+        onCopied: work.onCopied,
         onWarning: (warning) => {
           stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
         },

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { receiptText, say } from "../../command/index.js";
+import { ChangesWork, receiptText, say } from "../../command/index.js";
+import type { OnCopied } from "../../sandbox/index.js";
 import { findLasting, readLasting } from "../../services/index.js";
 import { reachOwner } from "./reach-owner.js";
 
@@ -11,7 +12,9 @@ export function defineStop(command: Command, context: CliContext): void {
     .action(async (wanted: string[]) => {
       for (const name of namesOf(wanted, context)) {
         const owner = await reachOwner(context);
-        const receipt = await owner.stop(name, context.signal);
+        const receipt = await shown(name, context, (onCopied) =>
+          owner.stop(name, { signal: context.signal, onCopied }),
+        );
         if (receipt !== null) await say(context.stderr, receiptText(receipt));
       }
     });
@@ -29,10 +32,21 @@ export function defineRm(command: Command, context: CliContext): void {
     .action(async (wanted: string[], { force = false }: { force?: boolean }) => {
       for (const name of namesOf(wanted, context)) {
         const owner = await reachOwner(context);
-        const receipt = await owner.remove(name, { force, signal: context.signal });
+        const receipt = await shown(name, context, (onCopied) =>
+          owner.remove(name, { force, signal: context.signal, onCopied }),
+        );
         if (receipt !== null) await say(context.stderr, receiptText(receipt));
       }
     });
+}
+
+async function shown<T>(
+  name: string,
+  context: CliContext,
+  end: (onCopied: OnCopied) => Promise<T>,
+): Promise<T> {
+  using work = new ChangesWork(context, `ending ${name}`);
+  return await end(work.onCopied);
 }
 
 /** Before anything is ended, all of them are known. Error: `sandbox.unknown`. */

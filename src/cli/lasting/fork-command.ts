@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { showWork, write, writeJson } from "../../command/index.js";
+import { ChangesWork, write, writeJson } from "../../command/index.js";
 import type { OwnerClient } from "../../services/index.js";
 import { requireName } from "../../services/index.js";
 import { ownerNow, runningRecord } from "./exec-in.js";
@@ -26,8 +26,8 @@ async function forkShown(
   { parent, name }: { parent: string; name: string | undefined },
   context: CliContext,
 ): Promise<{ name: string; id: string }> {
-  using _shown = showWork(context, `copying the workspace of ${parent}`);
-  return await owner.fork(parent, { name, signal: context.signal });
+  using shown = new ChangesWork(context, `copying the workspace of ${parent}`);
+  return await owner.fork(parent, { name, signal: context.signal, onCopied: shown.onCopied });
 }
 
 const HELP = `

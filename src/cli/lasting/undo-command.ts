@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { say, write, writeJson } from "../../command/index.js";
+import { ChangesWork, say, write, writeJson } from "../../command/index.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { OnCopied } from "../../sandbox/index.js";
 import { lastingWorkspace } from "../../services/index.js";
 import { ownerNow, runningRecord } from "./exec-in.js";
 
@@ -28,11 +29,17 @@ async function undo(
 ): Promise<void> {
   const { stdout, stderr, signal } = context;
   const { name } = runningRecord(wanted, context);
-  const undone = await lastingWorkspace(await ownerNow(context), name).undo({ signal });
+  const workspace = lastingWorkspace(await ownerNow(context), name);
+  const undone = await shown(context, (onCopied) => workspace.undo({ signal, onCopied }));
   if (json) return await writeJson(stdout, { undone });
   if (undone === null) return await say(stderr, "brig: there is nothing to undo\n");
   const { changes, count } = undone.point;
   for (const { path, change } of changes)
     await write(stdout, `${PUT_BACK[change].padEnd(10)} ${neutraliseLine(path)}\n`);
   if (count > changes.length) await say(stderr, `brig: and ${count - changes.length} more paths\n`);
+}
+
+async function shown<T>(context: CliContext, undo: (onCopied: OnCopied) => Promise<T>): Promise<T> {
+  using work = new ChangesWork(context, "taking back the changes");
+  return await undo(work.onCopied);
 }

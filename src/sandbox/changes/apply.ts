@@ -8,6 +8,7 @@ import { whoObeys } from "../receipt/obeyed-names.js";
 import { commitTree, type Expected, isStage, newStage, recoverTree } from "../tree/tree-commit.js";
 import { noteApply, undoApplies, undoInNew, unfinishedApplies } from "./apply-records.js";
 import { Changing, conflictsOf, fillStage } from "./commit.js";
+import { CopyCount } from "./copied-changes.js";
 import { hostConflict } from "./host-conflict.js";
 import type { LiveChanges } from "./live-changes.js";
 import {
@@ -142,7 +143,13 @@ function isInside(path: Buffer, directory: Buffer): boolean {
 /** Returns the conflicts that have come up since the scan. */
 async function commitChanges(
   wanted: readonly SeenChange[],
-  { tree, changes, brigHome, options: { signal }, context }: ApplyRequest & { context: CommandContext },
+  {
+    tree,
+    changes,
+    brigHome,
+    options: { signal, onCopied },
+    context,
+  }: ApplyRequest & { context: CommandContext },
 ): Promise<PathReason[]> {
   const target = BASE_PATH;
   await undoApplies(context, await unfinishedApplies(brigHome, tree.workspace));
@@ -154,7 +161,8 @@ async function commitChanges(
     changing.add(change.path, change.now, { expects: expectedAt(change), content, isExact: false });
   }
   const { records, contents } = changing;
-  await fillStage(context, { target, stage, contents, signal, onUndone: forget });
+  const count = new CopyCount(onCopied);
+  await fillStage(context, { target, stage, contents, count, signal, onUndone: forget });
   const result = await commitTree(context, { target, stage, records, signal }).catch(
     async (error: unknown) => {
       // Nothing was changed, but the stage may still exist. Only somebody with its key may remove it.

@@ -1,9 +1,9 @@
 import { someAtOnce } from "../../lib/time/gate.js";
-import type { ContentPiece } from "../files/file-request.js";
+import type { Content } from "../files/file-request.js";
 import { writeContent, writeFile } from "../files/files.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { CommandContext } from "../process/command.js";
-import type { PresentState } from "../tree/tree-changes.js";
+import { occupiedBytes, type PresentState } from "../tree/tree-changes.js";
 import {
   type CommitResult,
   type CommitStage,
@@ -16,13 +16,14 @@ import {
   stagedPath,
   type TreeRecord,
 } from "../tree/tree-commit.js";
+import { CopyCount } from "./copied-changes.js";
 import type { PathReason } from "./workspace-change.js";
 
 /** What a commit changes. */
 export class Changing {
   readonly records: TreeRecord[] = [];
   /** The contents that the records put; a record names one by its index. */
-  readonly contents: (() => Promise<Content>)[] = [];
+  readonly contents: StagedContent[] = [];
 
   /**
    * Gives a path the state `now`. The content is that of a regular file. A FIFO, a socket or a device is left out, which a commit
@@ -39,8 +40,16 @@ export class Changing {
   ): void {
     const record = recordOf(path, now, { expects, content: this.contents.length, isExact });
     if (record !== null) this.records.push(record);
-    if (record?.action === "put" && content !== null) this.contents.push(content);
+    if (record?.action === "put" && content !== null)
+      this.contents.push({ open: content, sizeBytes: occupiedBytes(now) });
   }
+}
+
+/** A content that is read when its turn comes. */
+export interface StagedContent {
+  open: () => Promise<Content>;
+  /** About how much it is, without holes. */
+  sizeBytes: number;
 }
 
 /**
@@ -51,12 +60,12 @@ export class Changing {
 export async function commitInto(
   tree: WorkspaceTree,
   { records, contents }: Pick<Changing, "records" | "contents">,
-  { signal, note }: { signal?: AbortSignal | undefined; note?: NoteStage } = {},
+  { signal, note, count }: { signal?: AbortSignal | undefined; note?: NoteStage; count?: CopyCount } = {},
 ): Promise<PathReason[]> {
   if (records.length === 0) return [];
   const [keeper, place] = [await tree.keeper(), { target: MERGED_PATH, stage: newStage() }];
   const forget = await note?.(place.stage);
-  await fillStage(keeper, { ...place, contents, signal, onUndone: forget });
+  await fillStage(keeper, { ...place, contents, count, signal, onUndone: forget });
   const result = await commitTree(keeper, { ...place, records, signal }).catch(async (error: unknown) => {
     // The keeper may have ended in the middle of it.
     const recovering = tree.keeper().then(async (next) => await recoverTree(next, place));
@@ -120,13 +129,12 @@ export const SHORT_BYTES = 60 * 1024;
 /** The number of files that are read or written at the same time. More do not make it faster. */
 export const FILES_AT_ONCE = 8;
 
-/** The content of a file: all of it, or its pieces without its holes. */
-export type Content = Buffer | AsyncIterable<ContentPiece>;
-
 interface StageContents {
   target: string;
   stage: CommitStage;
   contents: Changing["contents"];
+  /** Counts what is written. */
+  count?: CopyCount | undefined;
   signal?: AbortSignal | undefined;
   /** Called after a failure, once there is no stage any more. */
   onUndone?: (() => void) | undefined;
@@ -149,14 +157,16 @@ export async function fillStage(context: CommandContext, staged: StageContents):
 
 export async function stageContents(
   context: CommandContext,
-  { target, stage, contents, signal }: StageContents,
+  { target, stage, contents, count = new CopyCount(undefined), signal }: StageContents,
 ): Promise<void> {
-  const write = async (open: () => Promise<Content>, at: number) => {
+  count.expect(contents.map(({ sizeBytes }) => sizeBytes));
+  const write = async ({ open, sizeBytes }: StagedContent, at: number) => {
     const path = stagedPath({ target, stage }, at);
-    const content = await open();
-    if (Buffer.isBuffer(content))
-      await writeFile(context, { path, data: content, mode: 0o600, refuseSymlinks: true, signal });
-    else await writeContent(context, { path, content, mode: 0o600, signal });
+    await count.file(sizeBytes, await open(), async (content) => {
+      if (Buffer.isBuffer(content))
+        await writeFile(context, { path, data: content, mode: 0o600, refuseSymlinks: true, signal });
+      else await writeContent(context, { path, content, mode: 0o600, signal });
+    });
   };
   await someAtOnce(contents, write, { width: FILES_AT_ONCE, signal });
 }

@@ -5,9 +5,11 @@ import type { BaseState, FileStamp, PresentState } from "../tree/tree-changes.js
 import { isStage } from "../tree/tree-commit.js";
 import { type CopyRecord, copyTree } from "../tree/tree-copy.js";
 import { recordOf } from "./commit.js";
+import { CopyCount } from "./copied-changes.js";
 import type { LiveChanges } from "./live-changes.js";
-import { DEFAULT_MAX_BYTES, tooLarge } from "./take-snapshot.js";
+import { DEFAULT_MAX_BYTES, sizesOfFiles, tooLarge } from "./take-snapshot.js";
 import {
+  type ForkOptions,
   type ForkPathOptions,
   isBelowOneOf,
   keyOf,
@@ -49,7 +51,7 @@ export async function readParent(
 export async function fillFork(
   keeper: CommandContext,
   { changes }: ParentState,
-  signal: AbortSignal | undefined,
+  { signal, onCopied }: Pick<ForkOptions, "signal" | "onCopied">,
 ): Promise<NewFork> {
   const byPath = new Map<string, SeenChange>();
   const records: CopyRecord[] = [];
@@ -59,7 +61,15 @@ export async function fillFork(
     byPath.set(keyOf(change.path), change);
     records.push(record);
   }
-  const request = { target: MERGED_PATH, from: FROM_PATH, records, maxBytes: DEFAULT_MAX_BYTES, signal };
+  const count = new CopyCount(onCopied);
+  count.expect(sizesOfFiles([...byPath.values()]));
+  const request = {
+    ...{ target: MERGED_PATH, from: FROM_PATH, records, maxBytes: DEFAULT_MAX_BYTES, signal },
+    onDone(paths: readonly Buffer[]) {
+      const done = paths.flatMap((path) => byPath.get(keyOf(path)) ?? []);
+      for (const sizeBytes of sizesOfFiles(done)) count.add(sizeBytes);
+    },
+  };
   const copied = await copyTree(keeper, request).catch((error: unknown) => {
     throw isBrigError(error, "file.too-large") ? tooLarge(changes, DEFAULT_MAX_BYTES) : error;
   });

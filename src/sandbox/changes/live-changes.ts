@@ -1,5 +1,6 @@
 import { isBrigError } from "../../errors.js";
 import { fileContent, readFile } from "../files/file-reads.js";
+import type { Content } from "../files/file-request.js";
 import { listDirectory, readLink, statFile } from "../files/files.js";
 import { BASE_PATH, below, MERGED_PATH, UPPER_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import {
@@ -9,7 +10,7 @@ import {
   type TreeChange,
   type TreeScan,
 } from "../tree/tree-changes.js";
-import { type Content, SHORT_BYTES } from "./commit.js";
+import { SHORT_BYTES } from "./commit.js";
 import { baseOf } from "./host-conflict.js";
 import {
   type HostBase,

@@ -26,6 +26,7 @@ import {
 import { applyChanges } from "./apply.js";
 import { forgetLeftRestores, undoInNew, unfinishedApplies } from "./apply-records.js";
 import { Changing, commitInto } from "./commit.js";
+import { CopyCount } from "./copied-changes.js";
 import { diffWorkspace } from "./diff-workspace.js";
 import { type Fork, fillFork, readParent } from "./fork.js";
 import { applyFork, diffFork } from "./fork-changes.js";
@@ -34,6 +35,7 @@ import { changesOf, type Opened, requireTree, takeSnapshot } from "./take-snapsh
 import {
   type ApplyOptions,
   type ApplyResult,
+  type CloseOptions,
   type DiffOptions,
   type ForkApplied,
   type ForkDiff,
@@ -103,21 +105,24 @@ export async function snapshotSandbox(opened: Opened, options: SnapshotOptions):
  * Stores the changes of a session when its sandbox closes, as a snapshot with the id of its tree. Returns
  * null if nothing was changed. Each sandbox of the session replaces the snapshot of the one before.
  */
-export async function keepChanges(opened: Opened): Promise<KeptChanges | null> {
+export async function keepChanges(
+  opened: Opened,
+  { onCopied }: CloseOptions = {},
+): Promise<KeptChanges | null> {
   const { brigHome } = opened.settings.environment;
   const { id } = requireTree(opened, "close");
   const points = pointsOf(opened, "close");
   // An earlier sandbox of the session may have failed to store its state.
   const forget = async () => await forgetRescue(brigHome, id).catch(() => undefined);
   if (points.taken.length > 0) {
-    const count = await points.alone(() => points.takeLast());
+    const count = await points.alone(() => points.takeLast(onCopied));
     await forget();
     const repositoryCount = [...points.state.values()].filter(({ change }) =>
       isOfRepository(change.path),
     ).length;
     return keptChanges(opened, { count, repositoryCount });
   }
-  const kept = keptChanges(opened, await take(opened, { id, method: "close" }));
+  const kept = keptChanges(opened, await take(opened, { id, method: "close", onCopied }));
   if (kept === null) await removeSnapshot(brigHome, id);
   await forget();
   return kept;
@@ -136,7 +141,7 @@ function keptChanges(
 /** Opens another sandbox with the same settings, whose workspace has the state that this one has now. */
 export async function forkSandbox(
   opened: Opened & Pick<OpenedSandbox, "link">,
-  { signal, onProgress, lasting }: ForkOptions & Pick<StartOptions, "lasting">,
+  { signal, onProgress, onCopied, lasting }: ForkOptions & Pick<StartOptions, "lasting">,
 ): Promise<OpenedSandbox> {
   const { settings, options, engine, plan } = opened;
   const [tree, shared] = [requireTree(opened, "fork"), settings.overlay];
@@ -152,7 +157,7 @@ export async function forkSandbox(
     reading.catch(() => undefined);
     return async (keeper: CommandContext) => {
       const [state] = await reading;
-      const fork = await fillFork(keeper, state, signal);
+      const fork = await fillFork(keeper, state, { signal, onCopied });
       made = { point: { ...fork, parent: tree, parentChanges, parentNs: state.readNs } };
     };
   };
@@ -217,7 +222,7 @@ export async function openFromSnapshot(
   const snapshot = await openSnapshot(brigHome, id, { point: at });
   const opened = await openSandbox(await settings(snapshot.head.workspace), start);
   try {
-    await restoreInto(opened, snapshot, start.signal);
+    await restoreInto(opened, snapshot, start);
     return opened;
   } catch (error) {
     await discard(opened, error);
@@ -272,12 +277,14 @@ async function take(
     id = randomUUID(),
     maxBytes,
     signal,
+    onCopied,
     method,
     brigHome = opened.settings.environment.brigHome,
   }: SnapshotOptions & { method: string; brigHome?: string },
 ): ReturnType<typeof takeSnapshot> {
   const changes = changesOf(requireTree(opened, method));
-  return await takeSnapshot(changes, { brigHome, id, createdAt: new Date(), maxBytes, signal });
+  const stored = { brigHome, id, createdAt: new Date(), maxBytes, signal, onCopied };
+  return await takeSnapshot(changes, stored);
 }
 
 function publicSnapshot(brigHome: string, { head }: StoredSnapshot): Snapshot {
@@ -292,11 +299,11 @@ function publicSnapshot(brigHome: string, { head }: StoredSnapshot): Snapshot {
 async function restoreInto(
   opened: OpenedSandbox,
   snapshot: StoredSnapshot,
-  signal: AbortSignal | undefined,
+  { signal, onCopied }: Pick<StartOptions, "signal" | "onCopied">,
 ): Promise<void> {
   const tree = requireTree(opened, "create");
   pointsOf(opened, "create").startFrom(
-    await restoreSnapshot(snapshot, { tree, changes: changesOf(tree), signal }),
+    await restoreSnapshot(snapshot, { tree, changes: changesOf(tree), signal, onCopied }),
   );
 }
 
@@ -344,7 +351,12 @@ export async function markApplied({ brigHome, id, paths, changes }: AppliedReque
  */
 export async function restoreSnapshot(
   snapshot: StoredSnapshot,
-  { tree, changes, signal }: { tree: WorkspaceTree; changes: LiveChanges; signal?: AbortSignal | undefined },
+  {
+    tree,
+    changes,
+    signal,
+    onCopied,
+  }: { tree: WorkspaceTree; changes: LiveChanges } & Pick<StartOptions, "signal" | "onCopied">,
 ): Promise<StartState> {
   for await (const { change, base } of snapshot.entries()) changes.setBase(change.path, base);
   for (const { path, hostBase } of snapshot.bases) changes.setBase(path, hostBase);
@@ -353,7 +365,7 @@ export async function restoreSnapshot(
   const wanted = await wantedPaths(snapshot, now);
   for (const { path, now: state, content } of wanted)
     changing.add(path, state, { expects: "any", content, isExact: true });
-  const conflicts = await commitInto(tree, changing, { signal });
+  const conflicts = await commitInto(tree, changing, { signal, count: new CopyCount(onCopied) });
   if (conflicts.length > 0) throw notRestored(conflicts[0]);
   const written = new Set(wanted.map(({ path }) => keyOf(path)));
   return startOfSnapshot(

@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { someAtOnce } from "../../lib/time/gate.js";
-import { isGone } from "../files/file-request.js";
+import { type Content, isGone } from "../files/file-request.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
@@ -13,6 +13,7 @@ import {
 } from "../snapshots/snapshot-store.js";
 import { occupiedBytes } from "../tree/tree-changes.js";
 import { FILES_AT_ONCE } from "./commit.js";
+import { CopyCount, type OnCopied } from "./copied-changes.js";
 import { LiveChanges } from "./live-changes.js";
 import { isOfRepository, type SeenChange } from "./workspace-change.js";
 
@@ -25,6 +26,7 @@ export interface SnapshotRequest {
   /** The most bytes that the changed files may have together. Default: 10 GiB. */
   maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
+  onCopied?: OnCopied | undefined;
 }
 
 interface StoredCounts {
@@ -58,42 +60,57 @@ async function storeChanges(
     writer,
     signal,
     maxBytes = DEFAULT_MAX_BYTES,
-  }: Pick<SnapshotRequest, "signal" | "maxBytes"> & { writer: SnapshotWriter },
+    onCopied,
+  }: Pick<SnapshotRequest, "signal" | "maxBytes" | "onCopied"> & { writer: SnapshotWriter },
 ): Promise<StoredCounts> {
-  let [bytes, count, repositoryCount] = [0, 0, 0];
+  const scanned: (readonly SeenChange[])[] = [];
+  let bytes = 0;
   await source.scan({
     signal,
-    async onChanges(changes) {
+    onChanges(changes) {
       bytes += changes.reduce((sum, { now }) => sum + occupiedBytes(now), 0);
       if (bytes > maxBytes) throw tooLarge(changes, maxBytes);
-      const store = (change: SeenChange) => storeContent(change, { source, writer, signal });
-      for (const entry of await someAtOnce(changes, store, { width: FILES_AT_ONCE, signal })) {
-        if (entry === null) continue;
-        await writer.add(entry);
-        count++;
-        if (isOfRepository(entry.change.path)) repositoryCount++;
-      }
+      scanned.push(changes);
     },
   });
+  const copied = new CopyCount(onCopied);
+  copied.expect(sizesOfFiles(scanned.flat()));
+  const store = (change: SeenChange) => storeContent(change, { source, writer, copied, signal });
+  let [count, repositoryCount] = [0, 0];
+  for (const changes of scanned)
+    for (const entry of await someAtOnce(changes, store, { width: FILES_AT_ONCE, signal })) {
+      if (entry === null) continue;
+      await writer.add(entry);
+      count++;
+      if (isOfRepository(entry.change.path)) repositoryCount++;
+    }
   return { count, repositoryCount };
+}
+
+/** How much has to be copied of each file among the changes. */
+export function sizesOfFiles(changes: readonly Pick<SeenChange, "now">[]): number[] {
+  return changes.flatMap(({ now }) => (now?.type === "file" ? [occupiedBytes(now)] : []));
 }
 
 interface Storing {
   source: LiveChanges;
   writer: SnapshotWriter;
+  copied: CopyCount;
   signal: AbortSignal | undefined;
 }
 
 /** Returns null if the file was removed or replaced after the scan. */
 async function storeContent(
   { base, ...change }: SeenChange,
-  { source, writer, signal }: Storing,
+  { source, writer, copied, signal }: Storing,
 ): Promise<ManifestEntry | null> {
   if (change.now?.type !== "file") return { change, sha256: null, base };
   const seen = { base, ...change };
   try {
     const content = await source.content(seen, signal);
-    return { change, sha256: (await writer.contents.add(content)).sha256, base };
+    const add = async (counted: Content) => await writer.contents.add(counted);
+    const { sha256 } = await copied.file(occupiedBytes(change.now), content, add);
+    return { change, sha256, base };
   } catch (error) {
     if (isGone(error)) return null;
     throw error;

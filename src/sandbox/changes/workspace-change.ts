@@ -3,6 +3,7 @@ import { BrigError } from "../../errors.js";
 import { isAtOrBelow } from "../plan/paths.js";
 import type { FileType } from "../portable-sandbox.js";
 import type { BaseState, TreeChange } from "../tree/tree-changes.js";
+import type { OnCopied } from "./copied-changes.js";
 
 /** The state of a path of a workspace. */
 export interface FileVersion {
@@ -71,6 +72,8 @@ export interface ApplyOptions {
   dryRun?: boolean | undefined;
   /** An abort has no effect once the host's files begin to change. */
   signal?: AbortSignal | undefined;
+  /** Called with how much has been copied to the host, where nothing changes before all of it has. */
+  onCopied?: OnCopied | undefined;
 }
 
 /** A path of the workspace, and what keeps it from being applied, in a few words. */
@@ -83,6 +86,12 @@ export interface PathReason {
 export interface ObeyedPath {
   path: string;
   obeyedBy: string;
+}
+
+/** Options for closing a sandbox. */
+export interface CloseOptions {
+  /** Called with how much has been stored of what was changed in a copy-on-write workspace, if it is kept. */
+  onCopied?: OnCopied | undefined;
 }
 
 /** The result of an apply. All paths are relative to the workspace, in the order of their bytes. */
@@ -107,6 +116,8 @@ export interface SnapshotOptions {
   /** The most bytes that the changed files may have together. Default: 10 GiB. */
   maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Called with how much has been stored. */
+  onCopied?: OnCopied | undefined;
 }
 
 /**
@@ -126,6 +137,8 @@ export interface ForkOptions {
   signal?: AbortSignal | undefined;
   /** Called at each stage of the start, with a few words about it. */
   onProgress?: ((line: string) => void) | undefined;
+  /** Called with how much has been copied into the fork. */
+  onCopied?: OnCopied | undefined;
 }
 
 /** Options of the calls about the changes of a fork. */

@@ -216,6 +216,9 @@ export interface ContentPiece {
   data: Buffer;
 }
 
+/** The content of a file: all of it, or its pieces without its holes. */
+export type Content = Buffer | AsyncIterable<ContentPiece>;
+
 /** Parses a file with its holes as the runner writes it. Error: `protocol.invalid`. */
 export class ExtentParser {
   #head: Buffer = Buffer.alloc(0);

@@ -1,3 +1,5 @@
+import type { OnCopied } from "../changes/copied-changes.js";
+
 /** A state of a copy-on-write workspace that can be restored. */
 export interface RestorePoint {
   /** The id of the snapshot in which all points of this workspace are stored. */
@@ -20,6 +22,8 @@ export interface RestorePointChange {
 /** Options for taking a restore point, and for restoring one. */
 export interface RestorePointOptions {
   signal?: AbortSignal | undefined;
+  /** Called with how much has been stored or put back. An undo counts each file twice: it is also read for the point of the undo. */
+  onCopied?: OnCopied | undefined;
 }
 
 /** The result of an undo. */

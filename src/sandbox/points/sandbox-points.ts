@@ -2,7 +2,8 @@ import { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
 import { noteApply } from "../changes/apply-records.js";
 import { Changing, commitInto } from "../changes/commit.js";
-import { changesOf, type Opened, requireTree } from "../changes/take-snapshot.js";
+import { CopyCount } from "../changes/copied-changes.js";
+import { changesOf, type Opened, requireTree, sizesOfFiles } from "../changes/take-snapshot.js";
 import { keyOf, type PathReason } from "../changes/workspace-change.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import { openSnapshot } from "../snapshots/snapshot-store.js";
@@ -18,10 +19,13 @@ const pointsOfTree = new WeakMap<WorkspaceTree, TreePoints>();
 
 export async function takeRestorePoint(
   opened: Opened,
-  { signal }: RestorePointOptions,
+  { signal, onCopied }: RestorePointOptions,
 ): Promise<RestorePoint | null> {
   const points = pointsOf(opened, "restorePoint");
-  return await points.alone(async () => (await points.take({ kind: "call", signal })).point, { signal });
+  const count = new CopyCount(onCopied);
+  return await points.alone(async () => (await points.take({ kind: "call", count, signal })).point, {
+    signal,
+  });
 }
 
 /** All points, also those that another process had taken. The first one first. */
@@ -36,15 +40,18 @@ export async function listRestorePoints(
 export async function restorePointOf(
   opened: Opened,
   number: number,
-  { signal }: RestorePointOptions,
+  { signal, onCopied }: RestorePointOptions,
 ): Promise<RestorePoint | null> {
   const points = pointsOf(opened, "restore");
-  return await points.alone(() => restoreInPlace(points, { number, always: false, signal }), { signal });
+  const count = new CopyCount(onCopied);
+  return await points.alone(() => restoreInPlace(points, { number, always: false, count, signal }), {
+    signal,
+  });
 }
 
-export async function undoCall(opened: Opened, { signal }: RestorePointOptions): Promise<UndoneCall | null> {
+export async function undoCall(opened: Opened, options: RestorePointOptions): Promise<UndoneCall | null> {
   const points = pointsOf(opened, "undo");
-  return await points.alone(() => undoLast(points, { signal }), { signal });
+  return await points.alone(() => undoLast(points, options), options);
 }
 
 export function pointsOf(opened: Opened, method: string): TreePoints {
@@ -64,15 +71,16 @@ export function pointsOf(opened: Opened, method: string): TreePoints {
  */
 export async function undoLast(
   points: TreePoints,
-  { signal }: { signal: AbortSignal | undefined },
+  { signal, onCopied }: RestorePointOptions,
 ): Promise<UndoneCall | null> {
+  const count = new CopyCount(onCopied);
   // A change that was not seen yet is undone first.
-  const { isFull } = await points.take({ kind: "call", signal });
+  const { isFull } = await points.take({ kind: "call", count, signal });
   if (isFull) throw tooLarge("the state that would be lost cannot be kept");
   const undone = lastCall(points.taken);
   if (undone === null) return null;
   const restores = stateOf(undone.point.number - 1, points.taken);
-  const point = await restoreInPlace(points, { number: restores, always: true, signal });
+  const point = await restoreInPlace(points, { number: restores, always: true, count, signal });
   return point === null ? null : { undone: undone.point, restores, point };
 }
 
@@ -99,6 +107,8 @@ interface RestoreRequest {
   number: number;
   /** Whether to take a point even if nothing has to be changed. */
   always: boolean;
+  /** Counts the files that are stored or restored. */
+  count?: CopyCount | undefined;
   signal: AbortSignal | undefined;
 }
 
@@ -108,9 +118,9 @@ interface RestoreRequest {
  */
 export async function restoreInPlace(
   points: TreePoints,
-  { number, always, signal }: RestoreRequest,
+  { number, always, count, signal }: RestoreRequest,
 ): Promise<RestorePoint | null> {
-  const scan = await settledScan(points, signal);
+  const scan = await settledScan(points, { count, signal });
   const { tree, brigHome } = points;
   if (points.taken.length === 0 && number === 0) return null;
   const snapshot = await openSnapshot(brigHome, tree.id, { point: number });
@@ -124,17 +134,22 @@ export async function restoreInPlace(
   }
   const note = async (stage: CommitStage) =>
     await noteApply(brigHome, { workspace: tree.workspace, tree: tree.id, stage });
-  const conflicts = await commitInto(tree, changing, { signal, note });
+  // What is written now has to be read once more, for the point of it.
+  count?.expect(sizesOfFiles(wanted), { times: 2 });
+  const conflicts = await commitInto(tree, changing, { signal, note, count });
   if (conflicts.length > 0) throw conflict(number, conflicts);
-  return (await points.take({ kind: "undo", restores: number, signal: undefined })).point;
+  return (await points.take({ kind: "undo", restores: number, count, signal: undefined })).point;
 }
 
 /**
  * Takes a point of the changes so far, so that they are not lost. Then waits until later changes get a later
  * time, and scans again.
  */
-async function settledScan(points: TreePoints, signal: AbortSignal | undefined): Promise<TouchedScan> {
-  await points.take({ kind: "call", signal });
+async function settledScan(
+  points: TreePoints,
+  { count, signal }: Pick<RestoreRequest, "count" | "signal">,
+): Promise<TouchedScan> {
+  await points.take({ kind: "call", count, signal });
   await pause(CLOCK_TICK_MS, signal);
   const { scan, isFull } = await points.take({ kind: "call", signal });
   if (isFull) throw tooLarge("the state that would be lost cannot be kept");

@@ -3,7 +3,9 @@ import { formatBytes } from "../../lib/bytes.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { Gate, someAtOnce } from "../../lib/time/gate.js";
 import { FILES_AT_ONCE } from "../changes/commit.js";
+import { CopyCount, type OnCopied } from "../changes/copied-changes.js";
 import type { LiveChanges } from "../changes/live-changes.js";
+import { sizesOfFiles } from "../changes/take-snapshot.js";
 import {
   isBelowOneOf,
   isOfRepository,
@@ -51,6 +53,8 @@ export interface TakeRequest {
    * if nothing has changed.
    */
   restores?: number;
+  /** Counts the files that are stored. */
+  count?: CopyCount | undefined;
   signal: AbortSignal | undefined;
 }
 
@@ -142,7 +146,7 @@ export class TreePoints {
    * Takes a point of what has changed since the last one. Only within `alone`. Errors: those of a scan and of
    * the file system; the next point then has the same changes, too.
    */
-  async take({ kind, restores, signal }: TakeRequest): Promise<TakeResult> {
+  async take({ kind, restores, count, signal }: TakeRequest): Promise<TakeResult> {
     const scan = await this.#scan(kind, signal);
     const recent = scan.recent.filter(isDifferent);
     // Differences that a tree has begun with may be gone without a trace before the first scan.
@@ -152,7 +156,7 @@ export class TreePoints {
     if (sizeOf(recent) > maxBytes) return this.#refuse(scan);
     await using log = await this.#openLog();
     const start = await this.#readStart(scan, { log, signal });
-    const entries = await this.#storeAll(recent, { log, signal });
+    const entries = await this.#storeAll(recent, { log, count, signal });
     const all: PointEntry[] = [...this.#sameEntries(this.#goneIn(scan), kind), ...entries];
     all.sort((one, other) => Buffer.compare(pathOfEntry(one), pathOfEntry(other)));
     if (all.length === 0 && restores === undefined) return this.#accept(scan, null);
@@ -168,8 +172,8 @@ export class TreePoints {
   }
 
   /** Takes the point at the end of a session, and returns how many paths differ from the host's files. */
-  async takeLast(): Promise<number> {
-    const { isFull } = await this.take({ kind: "end", signal: undefined });
+  async takeLast(onCopied?: OnCopied): Promise<number> {
+    const { isFull } = await this.take({ kind: "end", count: new CopyCount(onCopied), signal: undefined });
     if (isFull) throw tooLarge("what was changed since the last restore point was not kept");
     return this.#state.size;
   }
@@ -226,12 +230,17 @@ export class TreePoints {
 
   async #storeAll(
     recent: readonly SeenChange[],
-    { log, signal }: { log: OpenLog; signal: AbortSignal | undefined },
+    {
+      log,
+      count = new CopyCount(undefined),
+      signal,
+    }: { log: OpenLog } & Pick<TakeRequest, "count" | "signal">,
   ): Promise<ManifestEntry[]> {
+    count.expect(sizesOfFiles(recent));
     const onStored = (sizeBytes: number) => {
       this.#storedBytes += sizeBytes;
     };
-    const store = { changes: this.changes, contents: log.contents, onStored, signal };
+    const store = { changes: this.changes, contents: log.contents, onStored, count, signal };
     const storeOne = async (change: SeenChange) => {
       const previous = this.#state.get(keyOf(change.path));
       const entry = await storeEntry(change, previous, store);

@@ -1,5 +1,5 @@
 import { BrigError, isBrigError } from "../../errors.js";
-import type { Content } from "../changes/commit.js";
+import type { CopyCount } from "../changes/copied-changes.js";
 import { isSameBase } from "../changes/host-conflict.js";
 import type { LiveChanges } from "../changes/live-changes.js";
 import {
@@ -10,14 +10,14 @@ import {
   type TouchedPath,
 } from "../changes/workspace-change.js";
 import { fileContent } from "../files/file-reads.js";
-import { type ContentPiece, isGone } from "../files/file-request.js";
+import { type Content, type ContentPiece, isGone } from "../files/file-request.js";
 import { statFile } from "../files/files.js";
 import { BASE_PATH, below, MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { FileStat } from "../sandbox-types.js";
 import type { ContentStore } from "../snapshots/content-store.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import type { EarlierBase, StoredSnapshot } from "../snapshots/snapshot-store.js";
-import { type BaseState, type PresentState, scanChanges } from "../tree/tree-changes.js";
+import { type BaseState, occupiedBytes, type PresentState, scanChanges } from "../tree/tree-changes.js";
 import { isStage, makeStage, newStage, recoverTree } from "../tree/tree-commit.js";
 
 /** The state that a path of a tree is to get. */
@@ -261,6 +261,7 @@ export interface EntryStore {
   contents: ContentStore;
   /** Called with the size of each content that was not in the store yet. */
   onStored(sizeBytes: number): void;
+  count: CopyCount;
   signal: AbortSignal | undefined;
 }
 
@@ -292,7 +293,7 @@ export async function storeEntry(
 
 async function storeContent(seen: SeenChange, store: EntryStore): Promise<string> {
   const content = await store.changes.content(seen, store.signal);
-  return await add(content, store);
+  return await store.count.file(occupiedBytes(seen.now), content, (counted) => add(counted, store));
 }
 
 async function storeBase(

@@ -2,6 +2,7 @@ import { basename, join } from "node:path";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
+import type { OnCopied } from "../changes/copied-changes.js";
 import { protocolError } from "../channel/frames.js";
 import {
   RECEIPT_COUNT_BYTES,
@@ -37,6 +38,7 @@ interface EndRequest {
   hasRun: boolean;
   /** The error with which later calls fail. */
   closed: BrigError;
+  onCopied?: OnCopied | undefined;
 }
 
 /**
@@ -72,11 +74,14 @@ async function receiptOf(
   return await makeReceipt(context, plan);
 }
 
-async function keepChanges(opened: OpenedSandbox, { hasRun }: EndRequest): Promise<KeptChanges | null> {
+async function keepChanges(
+  opened: OpenedSandbox,
+  { hasRun, onCopied }: EndRequest,
+): Promise<KeptChanges | null> {
   const { tree, isKept, options } = opened;
   if (tree === null || isKept || !hasRun || options.keepsChanges !== true) return null;
   try {
-    return await (await import("../changes/sandbox-changes.js")).keepChanges(opened);
+    return await (await import("../changes/sandbox-changes.js")).keepChanges(opened, { onCopied });
   } catch (error) {
     // A command must not be able to keep its own container by making too much to be kept.
     const { rescueChanges } = await import("../changes/rescue-changes.js");

@@ -18,6 +18,8 @@ export interface CopyRequest {
   /** The most bytes to copy. Holes in files do not count. */
   maxBytes: number;
   signal?: AbortSignal | undefined;
+  /** Called with paths that are done, some 2000 at a time. */
+  onDone?: ((paths: readonly Buffer[]) => void) | undefined;
 }
 
 export interface CopiedPath {
@@ -30,6 +32,8 @@ export interface CopiedPath {
 
 /** The runner takes no request of more than 4 MiB. */
 const BATCH_BYTES = 1024 * 1024;
+/** The runner says rarely what is done of a request, and at its end. */
+const BATCH_CONTENT_BYTES = 128 * 1024 * 1024;
 const NO_RECORD = 0xffff_ffff;
 
 type SortedRecord = CopyRecord & { path: Buffer };
@@ -43,29 +47,34 @@ export async function copyTree(context: CommandContext, request: CopyRequest): P
   const batches = inBatches(sortRecords(request.records));
   const copied: CopiedPath[] = [];
   let leftBytes = request.maxBytes;
-  const copy = async (batch: readonly SortedRecord[]) => {
-    const { paths, bytes } = await copyBatch(context, batch, { ...request, maxBytes: leftBytes });
+  const copy = async (batch: readonly SortedRecord[], onDone = request.onDone) => {
+    const { paths, bytes } = await copyBatch(context, batch, { ...request, onDone, maxBytes: leftBytes });
     leftBytes -= bytes;
     return paths;
   };
   for (const batch of batches) copied.push(...(await copy(batch)));
   if (batches.length <= 1) return copied;
   // Paths of a later batch have changed the times of directories of an earlier one.
-  for (const batch of batches) await copy(batch.filter(({ action }) => action === "mkdir"));
+  for (const batch of batches)
+    await copy(
+      batch.filter(({ action }) => action === "mkdir"),
+      () => undefined,
+    );
   return copied;
 }
 
 function inBatches(records: readonly SortedRecord[]): SortedRecord[][] {
   const batches: SortedRecord[][] = [];
-  let bytes = BATCH_BYTES;
+  let [bytes, contentBytes] = [BATCH_BYTES, 0];
   for (const record of records) {
     const size = encodeRecord(record).length;
-    if (bytes + size > BATCH_BYTES) {
+    if (bytes + size > BATCH_BYTES || contentBytes > BATCH_CONTENT_BYTES) {
       batches.push([]);
-      bytes = 0;
+      [bytes, contentBytes] = [0, 0];
     }
     batches.at(-1)?.push(record);
     bytes += size;
+    contentBytes += record.maxBytes ?? 0;
   }
   return batches;
 }
@@ -73,13 +82,20 @@ function inBatches(records: readonly SortedRecord[]): SortedRecord[][] {
 async function copyBatch(
   context: CommandContext,
   batch: readonly SortedRecord[],
-  { target, from, maxBytes, signal }: CopyRequest,
+  { target, from, maxBytes, signal, onDone }: CopyRequest,
 ): Promise<{ paths: CopiedPath[]; bytes: number }> {
   signal?.throwIfAborted();
   if (batch.length === 0) return { paths: [], bytes: 0 };
   const states: Buffer[] = [];
   const second = Buffer.concat([Buffer.from(`${from}\0`), ...batch.map(encodeCopy)]);
-  const onOutput = (data: Buffer) => void states.push(Buffer.from(data));
+  let [stateBytes, done] = [0, 0];
+  const onOutput = (data: Buffer) => {
+    states.push(Buffer.from(data));
+    stateBytes += data.length;
+    const now = Math.floor(stateBytes / COPY_STATE_BYTES);
+    onDone?.(batch.slice(done, now).map(({ path }) => path));
+    done = now;
+  };
   const file: FileRequest = {
     operation: "copy",
     path: target,

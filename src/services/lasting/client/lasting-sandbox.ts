@@ -146,16 +146,17 @@ export function lastingWorkspace(
   owner: OwnerClient,
   name: string,
 ): LastingWorkspace & Pick<AgentSandbox, "restorePoint" | "undo"> {
-  const post = async (verb: string, options: RestorePointOptions, query = "") =>
-    await owner.json({
-      ...{ method: "POST", path: `${sandboxPath(name)}/${verb}${query}`, signal: options.signal ?? never },
-    });
+  const post = async (
+    verb: string,
+    { signal = never, onCopied }: RestorePointOptions,
+    query?: URLSearchParams,
+  ) => await owner.copying({ method: "POST", path: `${sandboxPath(name)}/${verb}`, query, signal }, onCopied);
   return {
     diff: async (options = {}) => await readDiff(owner, `${sandboxPath(name)}/diff`, options),
     apply: async (options = {}) => {
       const query = pathsQuery(options.paths);
       if (options.dryRun === true) query.set("dry", "true");
-      return (await post("apply", options, `?${query}`)) as ApplyResult;
+      return (await post("apply", options, query)) as ApplyResult;
     },
     restorePoint: async (options = {}) =>
       ((await post("point", options)) as { point: RestorePoint | null }).point,

@@ -13,14 +13,15 @@ import {
   string,
 } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import type { Receipt } from "../../../sandbox/index.js";
+import type { OnCopied, Receipt } from "../../../sandbox/index.js";
 import type { Usage } from "../../serve/sandboxes/usage.js";
 import { type ServiceSocket, serviceSocket, socketProblem } from "../home/service-socket.js";
 import { FRAME, FrameReader } from "../wire/frames.js";
-import type { UpRequest } from "../wire/messages.js";
+import { LINES_TYPE, type UpRequest } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";
 
 const forkedShape = object({ name: string, id: string });
+const copiedShape = object({ files: number, bytes: number, totalFiles: number, totalBytes: number });
 const ownerShape = object({ version: string, pid: positiveInteger, held: number, isEnding: boolean });
 export type OwnerState = Shaped<typeof ownerShape>;
 
@@ -103,27 +104,33 @@ export class OwnerClient {
   /** Starts a sandbox like this one on a copy of its workspace. Resolves to its name and id. */
   async fork(
     wanted: string,
-    { name, signal }: { name: string | undefined; signal: AbortSignal },
+    { name, signal, onCopied }: { name: string | undefined; signal: AbortSignal; onCopied?: OnCopied },
   ): Promise<{ name: string; id: string }> {
-    const query = name === undefined ? "" : `?${new URLSearchParams({ name })}`;
-    const path = `${sandboxPath(wanted)}/fork${query}`;
-    const forked = readOrNull(forkedShape, await this.json({ method: "POST", path, signal }));
+    const query = new URLSearchParams(name === undefined ? {} : { name });
+    const path = `${sandboxPath(wanted)}/fork`;
+    const asked = { method: "POST", path, query, signal } as const;
+    const forked = readOrNull(forkedShape, await this.copying(asked, onCopied));
     if (forked === null) throw notUnderstood();
     return forked;
   }
 
   /** Ends a sandbox. What it has left; null if it had ended already. */
-  async stop(name: string, signal: AbortSignal): Promise<Receipt | null> {
-    return receiptOf(await this.json({ method: "POST", path: `${sandboxPath(name)}/stop`, signal }));
+  async stop(
+    name: string,
+    { signal, onCopied }: { signal: AbortSignal; onCopied?: OnCopied },
+  ): Promise<Receipt | null> {
+    const asked = { method: "POST", path: `${sandboxPath(name)}/stop`, signal } as const;
+    return receiptOf(await this.copying(asked, onCopied));
   }
 
   /** Ends a sandbox and forgets its name. */
   async remove(
     name: string,
-    { force, signal }: { force: boolean; signal: AbortSignal },
+    { force, signal, onCopied }: { force: boolean; signal: AbortSignal; onCopied?: OnCopied },
   ): Promise<Receipt | null> {
-    const path = `${sandboxPath(name)}${force ? "?force=true" : ""}`;
-    return receiptOf(await this.json({ method: "DELETE", path, signal }));
+    const query = new URLSearchParams(force ? { force: "true" } : {});
+    const asked = { method: "DELETE", path: sandboxPath(name), query, signal } as const;
+    return receiptOf(await this.copying(asked, onCopied));
   }
 
   /** Calls the listener with the output of all commands, and waits for it. With `isFollowed` until the sandbox has ended. */
@@ -179,6 +186,25 @@ export class OwnerClient {
   ): Promise<void> {
     const path = copyPath("archive", place, hasTop ? { top: "true" } : {});
     await this.json({ method: "PUT", path, body: archive, signal });
+  }
+
+  /** Asks for what may copy many files, and calls `onCopied` meanwhile. An owner of an earlier version only sends the result. */
+  async copying(
+    { path, query = new URLSearchParams(), ...asked }: Asked & { query?: URLSearchParams },
+    onCopied: OnCopied | undefined,
+  ): Promise<unknown> {
+    if (onCopied !== undefined) query.set("copied", "true");
+    return await this.ask({ ...asked, path: `${path}?${query}` }, async (response) => {
+      if (response.headers["content-type"] !== LINES_TYPE) return parseJson(await textOf(response));
+      for await (const line of linesOf(response)) {
+        const { type, result, ...rest } = (parseJson(line) ?? {}) as Record<string, unknown>;
+        if (type === "error") throw asBrigError(rest);
+        if (type === "result") return result;
+        const copied = type === "copied" ? readOrNull(copiedShape, rest) : null;
+        if (copied !== null) onCopied?.(copied);
+      }
+      throw unreachable();
+    });
   }
 
   async json(asked: Asked): Promise<unknown> {

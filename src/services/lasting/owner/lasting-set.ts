@@ -6,7 +6,14 @@ import { BrigError } from "../../../errors.js";
 import { systemReason } from "../../../lib/errno.js";
 import { fullDiskOfBrig } from "../../../lib/files/full-disk.js";
 import { type Owner, ownerState, readHostProcesses } from "../../../lib/owner.js";
-import type { Receipt, ResumedCommand, Sandbox, SandboxAbout } from "../../../sandbox/index.js";
+import type {
+  CloseOptions,
+  OnCopied,
+  Receipt,
+  ResumedCommand,
+  Sandbox,
+  SandboxAbout,
+} from "../../../sandbox/index.js";
 import { aboutOf, disposeFirst, forkLasting } from "../../../sandbox/index.js";
 import { takeOver } from "../../serve/kept/take-over.js";
 import { type OutputChunk, OutputLog } from "../../serve/processes/output-log.js";
@@ -104,8 +111,8 @@ export class LastingSet {
   readonly #reserved = new Set<string>();
   /** The names of those of a killed owner that are not taken over yet, and what ends when they are. */
   readonly #left = new Map<string, Latch>();
-  /** Why a sandbox is being closed, if somebody asked for that. */
-  readonly #reasons = new Map<string, EndReason>();
+  /** Why a sandbox is being closed, if somebody asked for that, and who is told how much of its changes is stored. */
+  readonly #asked = new Map<string, { reason: EndReason } & CloseOptions>();
   readonly #receipts = new Map<string, Receipt>();
   #isClosed = false;
 
@@ -248,12 +255,16 @@ export class LastingSet {
    * Starts another sandbox with the same options on a copy of this one's copy-on-write workspace, without its processes. Errors: those of `open`;
    * `workspace.invalid` for a workspace of another kind.
    */
-  async fork(wanted: string, name: string | null, signal: AbortSignal): Promise<LastingRecord> {
+  async fork(
+    wanted: string,
+    name: string | null,
+    { signal, onCopied }: { signal: AbortSignal; onCopied?: OnCopied | undefined },
+  ): Promise<LastingRecord> {
     const { record, opened } = this.get(wanted);
     const request = readRequest(keptDirectory(this.#options.brigHome, record.name));
     if (request === null) throw endedError(record);
     const open: OpenLasting = async (_, { directory }) => {
-      const sandbox = await forkLasting(opened.sandbox, { lasting: directory, signal });
+      const sandbox = await forkLasting(opened.sandbox, { lasting: directory, signal, onCopied });
       return { ...opened, sandbox, about: aboutOf(sandbox) };
     };
     return await this.open({ ...request, name, isFork: true }, { open, signal, tell: () => undefined });
@@ -273,12 +284,12 @@ export class LastingSet {
   }
 
   /** Ends it; its name stays. Null if it has ended already. Error: `engine.failed`, and then it may still run. */
-  async stop(wanted: string): Promise<Receipt | null> {
+  async stop(wanted: string, options: CloseOptions = {}): Promise<Receipt | null> {
     const record = this.find(wanted);
     const held = this.#held.get(record.name);
     if (this.#left.has(record.name)) throw notTakenOver(record.name);
     if (held === undefined) return null;
-    this.#reasons.set(record.name, "stopped");
+    this.#asked.set(record.name, { ...options, reason: "stopped" });
     await this.sandboxes.remove(LOCAL_CLIENT, held.served.id);
     const receipt = this.#receipts.get(record.name) ?? null;
     this.#receipts.delete(record.name);
@@ -286,9 +297,12 @@ export class LastingSet {
   }
 
   /** Ends it, and forgets its name. With `force` also if it could not be ended. */
-  async remove(wanted: string, { force }: { force: boolean }): Promise<Receipt | null> {
+  async remove(
+    wanted: string,
+    { force, ...options }: { force: boolean } & CloseOptions,
+  ): Promise<Receipt | null> {
     const { name } = this.find(wanted);
-    const receipt = await this.stop(name).catch((error: unknown) => {
+    const receipt = await this.stop(name, options).catch((error: unknown) => {
       if (!force) throw error;
       this.#options.onWarning(error);
       return null;
@@ -303,7 +317,7 @@ export class LastingSet {
   /** Ends all of them. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const name of this.#held.keys()) this.#reasons.set(name, "owner-stopped");
+    for (const name of this.#held.keys()) this.#asked.set(name, { reason: "owner-stopped" });
     await this.sandboxes.close();
   }
 
@@ -379,9 +393,10 @@ export class LastingSet {
       },
       close: async () => {
         isClosing = true;
-        const receipt = await sandbox.close();
+        const asked = this.#asked.get(record.name);
+        const receipt = await sandbox.close({ onCopied: asked?.onCopied });
         const byTime = performance.now() - openedAt >= maxLifeMs ? "max-life" : "idle";
-        const reason = this.#reasons.get(record.name) ?? (endsByItself ? "ended" : byTime);
+        const reason = asked?.reason ?? (endsByItself ? "ended" : byTime);
         await this.#keepLog(record.name);
         removeKept(this.#options.brigHome, record.name);
         this.#noteEnd(record, { reason, receipt });
@@ -407,7 +422,7 @@ export class LastingSet {
     if (this.#held.get(name)?.record.id !== id) return;
     this.#held.get(name)?.log.close();
     this.#held.delete(name);
-    this.#reasons.delete(name);
+    this.#asked.delete(name);
     if (reason === "stopped") this.#receipts.set(name, receipt);
     try {
       writeLasting(this.#options.brigHome, {

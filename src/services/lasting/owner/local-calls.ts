@@ -6,7 +6,7 @@ import { isBrigError } from "../../../errors.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
-import type { Sandbox } from "../../../sandbox/index.js";
+import type { OnCopied, Sandbox } from "../../../sandbox/index.js";
 import { readVersion } from "../../../version.js";
 import { archiveBytes, readArchive, TOP, writeArchive } from "../../serve/files/sandbox-archive.js";
 import { refusedAnswer } from "../../serve/http/refusal.js";
@@ -14,7 +14,7 @@ import type { OutputChunk, OutputLog } from "../../serve/processes/output-log.js
 import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
 import { usageOf } from "../../serve/sandboxes/usage.js";
 import type { RemoteSandboxRecord } from "../../serve/wire/schemas.js";
-import { upRequestShape } from "../wire/messages.js";
+import { LINES_TYPE, upRequestShape } from "../wire/messages.js";
 import { asSentError, notUnderstood } from "../wire/sent-error.js";
 import { answerFileCall, FILE_CALLS } from "./file-calls.js";
 import { type LastingSet, logFrame, type OpenLasting } from "./lasting-set.js";
@@ -30,9 +30,6 @@ interface LocalCallsOptions {
   /** Aborted when the owner begins to end. */
   signal: AbortSignal;
 }
-
-/** Set as a header of its own, so that an error that comes later finds it. */
-const LINES_TYPE = "application/x-ndjson";
 
 interface CopyCall {
   call: string;
@@ -111,7 +108,7 @@ export class LocalCalls {
         return await this.#use(name, response, async ({ sandbox, signal }) => {
           const paths = given.has("path") ? given.getAll("path") : undefined;
           const options = { paths, dryRun: given.has("dry"), signal };
-          sendJson(response, 200, await sandbox.apply(options));
+          await sendCopying({ given, response }, (onCopied) => sandbox.apply({ ...options, onCopied }));
         });
       case "POST sandboxes/NAME/point":
         return await this.#use(name, response, async ({ sandbox, signal }) =>
@@ -119,11 +116,15 @@ export class LocalCalls {
         );
       case "POST sandboxes/NAME/fork":
         return await this.#use(name, response, async ({ signal }) =>
-          sendJson(response, 200, await lasting.fork(name, given.get("name"), signal)),
+          sendCopying({ given, response }, (onCopied) =>
+            lasting.fork(name, given.get("name"), { signal, onCopied }),
+          ),
         );
       case "POST sandboxes/NAME/undo":
         return await this.#use(name, response, async ({ sandbox, signal }) =>
-          sendJson(response, 200, { undone: await sandbox.undo({ signal }) }),
+          sendCopying({ given, response }, async (onCopied) => ({
+            undone: await sandbox.undo({ signal, onCopied }),
+          })),
         );
       case "GET sandboxes/NAME/archive":
       case "PUT sandboxes/NAME/archive":
@@ -139,12 +140,15 @@ export class LocalCalls {
           sendJson(response, 200, await usageOf(sandbox, signal)),
         );
       case "POST sandboxes/NAME/stop":
-        return sendJson(response, 200, { ...lasting.find(name), receipt: await lasting.stop(name) });
-      case "DELETE sandboxes/NAME":
-        return sendJson(response, 200, {
+        return await sendCopying({ given, response }, async (onCopied) => ({
           ...lasting.find(name),
-          receipt: await lasting.remove(name, { force: given.has("force") }),
-        });
+          receipt: await lasting.stop(name, { onCopied }),
+        }));
+      case "DELETE sandboxes/NAME":
+        return await sendCopying({ given, response }, async (onCopied) => ({
+          ...lasting.find(name),
+          receipt: await lasting.remove(name, { force: given.has("force"), onCopied }),
+        }));
       default:
         throw notUnderstood();
     }
@@ -205,6 +209,30 @@ export class LocalCalls {
 
 function sendLine(response: ServerResponse, line: object): void {
   if (response.writable) response.write(`${JSON.stringify(line)}\n`);
+}
+
+/** How often whoever waits is told how much has been copied. */
+const COPIED_EVERY_MS = 250;
+
+/** Sends the result. If the client asks for it, lines say before that how much has been copied, and the last one has the result. */
+async function sendCopying(
+  { given, response }: Pick<CopyCall, "given" | "response">,
+  run: (onCopied: OnCopied | undefined) => Promise<object>,
+): Promise<void> {
+  if (!given.has("copied")) return sendJson(response, 200, await run(undefined));
+  const send = (line: object) => {
+    if (!response.headersSent) response.setHeader("content-type", LINES_TYPE).writeHead(200);
+    sendLine(response, line);
+  };
+  let saidAt = Number.NEGATIVE_INFINITY;
+  const result = await run((copied) => {
+    const isLast = copied.files === copied.totalFiles;
+    if (!isLast && performance.now() - saidAt < COPIED_EVERY_MS) return;
+    saidAt = performance.now();
+    send({ type: "copied", ...copied });
+  });
+  send({ type: "result", result });
+  response.end();
 }
 
 /** Sends a line for each change, and a last one with the counts. */

@@ -82,6 +82,8 @@ export const sentErrorShape = object({
 
 /** How many zeros come before the bytes of a file that are sent, which are not sent. */
 export const HOLE_HEADER = "brig-hole-bytes";
+/** The content type of an answer in lines of JSON. It is set as a header of its own, so that an error that comes later finds it. */
+export const LINES_TYPE = "application/x-ndjson";
 /** The content type of the entries of a directory, which are frames. */
 export const LISTING_TYPE = "application/x-brig-listing";
 /** The most of a file that is sent at once in either direction. */

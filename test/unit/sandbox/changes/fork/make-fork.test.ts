@@ -50,7 +50,7 @@ describe("a new fork", () => {
       output: states,
       result: Buffer.from("0500000000000000ffffffff00000000", "hex"),
     });
-    const fork = await fillFork(keeper.context, parent, signal);
+    const fork = await fillFork(keeper.context, parent, { signal });
     expect([...fork.entries.keys()]).toEqual(["a", "d", "e", "l"]);
     expect([...fork.own]).toEqual([
       ["a", { type: "file", ino: 1n, sizeBytes: 4, changedNs: 2n }],
@@ -77,14 +77,14 @@ describe("a new fork", () => {
     const keeper = await playedTree();
     const output = [copyState({ outcome: 2 }), copyState({ ino: 5n })];
     keeper.answer = () => ({ output, result: Buffer.from("0000000000000000ffffffff00000000", "hex") });
-    const fork = await fillFork(keeper.context, parent, signal);
+    const fork = await fillFork(keeper.context, parent, { signal });
     expect([...fork.entries.keys()]).toEqual(["b"]);
     expect([...fork.own.keys()]).toEqual(["b"]);
   });
 
   it("of nothing asks for nothing", async () => {
     const keeper = await playedTree();
-    const fork = await fillFork(keeper.context, await parentWith([]), signal);
+    const fork = await fillFork(keeper.context, await parentWith([]), { signal });
     expect([fork.entries.size, fork.own.size, keeper.done()]).toEqual([0, 0, []]);
   });
 
@@ -92,14 +92,14 @@ describe("a new fork", () => {
     const parent = await parentWith([added("large", { size: 2048n })]);
     const keeper = await playedTree();
     keeper.answer = () => ({ errno: 27 });
-    await expect(fillFork(keeper.context, parent, signal)).rejects.toMatchObject({
+    await expect(fillFork(keeper.context, parent, { signal })).rejects.toMatchObject({
       code: "file.too-large",
       message: expect.stringMatching(/more than 10.* GiB; one of them is "large"/),
       hint: expect.stringContaining("remove large files"),
     });
     keeper.answer = () => ({ errno: 28 });
-    await expect(fillFork(keeper.context, parent, signal)).rejects.toMatchObject({ errno: "ENOSPC" });
+    await expect(fillFork(keeper.context, parent, { signal })).rejects.toMatchObject({ errno: "ENOSPC" });
     const stop = AbortSignal.abort(new Error("stop"));
-    await expect(fillFork(keeper.context, parent, stop)).rejects.toThrow("stop");
+    await expect(fillFork(keeper.context, parent, { signal: stop })).rejects.toThrow("stop");
   });
 });
