@@ -1,6 +1,7 @@
 // The door of what all commands share: their flags, which become settings, their terminal, and what they print. Other parts import from here only.
 
 export { openBatchImages } from "./batch-images.js";
+export { ChangesWork, CopiedText } from "./changes-work.js";
 export type { ChosenAgent } from "./chosen-agent.js";
 export { chosenAgent } from "./chosen-agent.js";
 export { clientInput } from "./client-input.js";
@@ -55,7 +56,6 @@ export { portPair, publishedPort, publishOption, publishPorts } from "./ports/pu
 export type { PublishedPort } from "./ports/sandbox-ports.js";
 export { receiptText } from "./receipt-text.js";
 export { fitted, flush, isColoured, say, usesColour, write, writeJson, writeTable } from "./render.js";
-export { ChangesWork, showWork } from "./show-work.js";
 export { ENDS_WITH_INPUT, noteWait, readInput } from "./streams.js";
 export { startTelemetry } from "./telemetry.js";
 export { attachTerminal, terminalSize } from "./terminal-session.js";

@@ -2,12 +2,12 @@ import type { BrigError } from "../errors.js";
 import { createProgress } from "../lib/terminal/progress.js";
 import type { Receipt, ResumedCommand, Sandbox, SandboxSettings, StartOptions } from "../sandbox/index.js";
 import { connectAndOpen } from "../sandbox/index.js";
+import { ChangesWork } from "./changes-work.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./error-text.js";
 import { flaggedSettings, type SandboxFlags } from "./flags/sandbox-flags.js";
 import { egressChoice, requireUsed } from "./flags/secret-option.js";
 import { fitted } from "./render.js";
-import { ChangesWork } from "./show-work.js";
 
 /** How another process can go on with a sandbox. Default: none can. */
 type LastingStart = Pick<StartOptions, "lasting" | "sealKey">;

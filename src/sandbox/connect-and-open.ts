@@ -1,5 +1,6 @@
 import type { BrigError } from "../errors.js";
 import type { Environment } from "../lib/env.js";
+import type { OnCopied } from "./changes/copied-changes.js";
 import type { OpenedSandbox, StartOptions } from "./open-sandbox.js";
 import type { Sandbox } from "./sandbox.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
@@ -8,6 +9,7 @@ interface Opening {
   environment: Environment;
   signal: AbortSignal;
   onWarning(warning: BrigError): void;
+  onCopied?: OnCopied | undefined;
   /** See `StartOptions`. */
   lasting?: string | undefined;
   sealKey?: Buffer | undefined;
@@ -18,13 +20,14 @@ interface Opening {
 /** Opens a sandbox, and connects to the engine while the rest of the program is loaded. */
 export async function connectAndOpen(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
-  { environment, signal, onWarning, from, lasting, sealKey }: Opening,
+  { environment, signal, onWarning, onCopied, from, lasting, sealKey }: Opening,
 ): Promise<Sandbox> {
   const { connectEngine } = await import("./early-engine.js");
   const engine = connectEngine({ env: environment, asksEarly: true });
   engine.catch(() => undefined);
   await questionsSent();
-  const start: StartOptions = { engine, signal, keepsChanges: true, onWarning, lasting, sealKey };
+  const own = { onWarning, onCopied, lasting, sealKey };
+  const start: StartOptions = { engine, signal, keepsChanges: true, ...own };
   let opened: OpenedSandbox;
   if (from) {
     const { openFromSnapshot } = await import("./changes/sandbox-changes.js");

@@ -100,7 +100,7 @@ export interface StartOptions extends Pick<SandboxOptions, StartOption> {
   inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */
   keepsChanges?: boolean | undefined;
-  /** Called with how much has been copied where the workspace begins with the state of a snapshot. */
+  /** Called with how much has been copied where the workspace begins with the state of a snapshot, and while its changes are kept at the end. */
   onCopied?: OnCopied | undefined;
   /** A directory of brig's own for what another process needs to go on with the sandbox. Default: nobody can. */
   lasting?: string | undefined;

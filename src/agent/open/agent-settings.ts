@@ -1,6 +1,12 @@
 import type { BrigError } from "../../errors.js";
 import type { Environment } from "../../lib/env.js";
-import type { ApprovalPolicy, Sandbox, SandboxMode, UnresolvedSettings } from "../../sandbox/index.js";
+import type {
+  ApprovalPolicy,
+  OnCopied,
+  Sandbox,
+  SandboxMode,
+  UnresolvedSettings,
+} from "../../sandbox/index.js";
 import type { AskedUser } from "../../tools/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import type { Approver } from "../approvals/approvals.js";
@@ -79,6 +85,8 @@ export interface SessionHost {
   onConfig?: ((config: Config) => Promise<void>) | undefined;
   /** Called with each sandbox of the session before it is used. If it fails, the sandbox is closed. Default: nothing. */
   onSandbox?: ((sandbox: Sandbox, session: { threadId: string }) => Promise<void>) | undefined;
+  /** Called with how much is copied when a session's sandbox gets the kept state of its workspace, and when its changes are kept. Default: nobody. */
+  onCopied?: OnCopied | undefined;
   /** Answers requests for approval. Default: nobody. */
   approver?: Approver | undefined;
   /** Answers the model's questions, and those of MCP servers. Default: nobody. */

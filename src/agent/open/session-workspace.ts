@@ -89,7 +89,7 @@ async function firstKept(states: readonly RecordedState[], brigHome: string): Pr
  */
 export function sessionSandboxes(
   { from, threadId }: Pick<WorkspaceStart, "from"> & { threadId: string },
-  { environment, signal, warn, onSandbox }: SessionHost,
+  { environment, signal, warn, onSandbox, onCopied }: SessionHost,
 ): (settings: SandboxSettings) => Promise<Sandbox> {
   let isMade = from === null;
   return async (settings) => {
@@ -97,6 +97,7 @@ export function sessionSandboxes(
       environment,
       signal,
       onWarning: (warning) => void warn(warning),
+      onCopied,
       from: isMade ? null : from,
     });
     isMade = true;

@@ -82,7 +82,7 @@ export async function openKept(
   const engine = connectEngine({ env: environment });
   // A failure is reported where the engine is needed, when the snapshot is read.
   engine.catch(() => undefined);
-  using work = new ChangesWork(context, "opening the changes");
+  using work = stderr.isTTY === true ? new ChangesWork(context, "opening the changes") : null;
   const sandbox = await startFromSnapshot(
     async (workspace) => {
       const settings = await resolveSettings({ workspace, workspaceKind: "overlay", environment });
@@ -94,7 +94,7 @@ export async function openKept(
       start: {
         engine,
         signal,
-        onCopied: work.onCopied,
+        onCopied: work?.onCopied,
         onWarning: (warning) => {
           stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
         },

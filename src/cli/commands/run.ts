@@ -15,6 +15,7 @@ import { JsonEvents, prepareSession, runAgent } from "../../agent/index.js";
 import type { CliContext, OutputStream } from "../../command/index.js";
 import {
   addAgentOptions,
+  ChangesWork,
   publishOption,
   say,
   sessionHost,
@@ -27,8 +28,10 @@ import { errnoOf } from "../../lib/errno.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import type { OnCopied } from "../../sandbox/index.js";
 import { CONVERSE, canConverse, isScreen } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";
+import { isTurnEnd } from "../display/live-run-display.js";
 import { showRun } from "../display/run-display.js";
 import { usageText } from "../display/usage-text.js";
 import { exitStatusOf } from "../exit-status.js";
@@ -111,13 +114,17 @@ export async function runSession(
   const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
   const messages = new PausableOutput(context.stderr);
-  const host = { ...sessionHost({ ...context, stderr: messages }, flags), ...person };
+  const shown: { ending?: ChangesWork } = {};
+  const onCopied: OnCopied = (copied) => shown.ending?.onCopied(copied);
+  const host = { ...sessionHost({ ...context, stderr: messages }, flags), ...person, onCopied };
   const { options } = await prepareSession({ ...settings, hasManyTurns: false, earlier }, host);
   const show = createListener(flags, context);
   const learning = await learningOf(options.setting, context);
   const onEvent = (event: AgentEvent) => {
     learning?.take(event);
     show(event);
+    if (isTurnEnd(event) && context.stderr.isTTY === true)
+      shown.ending ??= new ChangesWork(context, "ending the session");
   };
   // Only on a terminal is anything drawn that they could mix with.
   if (context.stderr.isTTY === true) messages.pause();
@@ -125,6 +132,7 @@ export async function runSession(
     const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
     return { result, session: options.session, output };
   } finally {
+    shown.ending?.[Symbol.dispose]();
     await messages.resume();
     await learning?.end(flags);
   }

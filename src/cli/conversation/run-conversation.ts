@@ -2,10 +2,11 @@ import { basename, join } from "node:path";
 import { Writable } from "node:stream";
 import type { EarlierSession, PreparedSession } from "../../agent/index.js";
 import type { CliContext } from "../../command/index.js";
-import { sessionHost, write } from "../../command/index.js";
+import { CopiedText, sessionHost, write } from "../../command/index.js";
 import { isBrigError } from "../../errors.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { pause } from "../../lib/time/pause.js";
+import type { OnCopied } from "../../sandbox/index.js";
 import { imageFiles, readImageFiles, readImages } from "../setup/run-input.js";
 import type { SessionFlags } from "../setup/session-flags.js";
 import { screenApprover, screenUser } from "./ask-on-screen.js";
@@ -48,7 +49,8 @@ export async function runConversation(input: ConversationInput): Promise<void> {
   // Output on stderr would disturb the screen, so it is shown on the screen.
   const shownHost = sessionHost({ ...context, stderr: asNotices(show) }, flags);
   const asking = { questions, show, columns: () => store.read().size.columns };
-  const host = { ...shownHost, user: screenUser(asking), approver: screenApprover(asking) };
+  const onCopied = shownCopies(store);
+  const host = { ...shownHost, onCopied, user: screenUser(asking), approver: screenApprover(asking) };
   const first = await SessionSwitch.prepare({ ...screen, flags, context, host }, earlier);
   context.signal.throwIfAborted();
   let sessions: SessionSwitch | null = null;
@@ -57,6 +59,15 @@ export async function runConversation(input: ConversationInput): Promise<void> {
   await converse({ ...screen, ...input, sessions, history, images });
   await write(context.stdout, closingText(sessions.conversation, sessions.setup));
   if (context.signal.aborted) throw context.signal.reason;
+}
+
+/** Shows while a session ends how much of its changes is kept. */
+function shownCopies(store: ScreenParts["store"]): OnCopied {
+  const text = new CopiedText();
+  return (copied) => {
+    text.onCopied(copied);
+    store.update((state) => ({ ...state, copied: text.at(performance.now()) }));
+  };
 }
 
 async function openHistory(

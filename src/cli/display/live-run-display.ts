@@ -43,7 +43,7 @@ export class LiveRunDisplay {
     if (questions > 0) this.#clear();
     this.#questions += questions;
     if (questions > 0) return;
-    if (isLast(event)) this.#draw();
+    if (isTurnEnd(event)) this.#draw();
     else this.#drawWithin(FRAME_MS);
   }
 
@@ -165,6 +165,7 @@ function questionChange(event: AgentEvent): number {
   }
 }
 
-function isLast({ kind }: AgentEvent): boolean {
+/** Whether the turn of the session itself is over. */
+export function isTurnEnd({ kind }: AgentEvent): boolean {
   return kind === "turn-completed" || kind === "turn-failed" || kind === "turn-interrupted";
 }

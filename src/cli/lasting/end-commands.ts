@@ -43,10 +43,10 @@ export function defineRm(command: Command, context: CliContext): void {
 async function shown<T>(
   name: string,
   context: CliContext,
-  end: (onCopied: OnCopied) => Promise<T>,
+  end: (onCopied: OnCopied | undefined) => Promise<T>,
 ): Promise<T> {
-  using work = new ChangesWork(context, `ending ${name}`);
-  return await end(work.onCopied);
+  using work = context.stderr.isTTY === true ? new ChangesWork(context, `ending ${name}`) : null;
+  return await end(work?.onCopied);
 }
 
 /** Before anything is ended, all of them are known. Error: `sandbox.unknown`. */

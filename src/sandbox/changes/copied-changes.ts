@@ -17,24 +17,31 @@ export type OnCopied = (copied: CopiedChanges) => void;
 export class CopyCount {
   readonly #onCopied: OnCopied | undefined;
   readonly #copied: CopiedChanges = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 };
+  /** How much of a file is done when it is copied once. */
+  #share = 1;
 
   constructor(onCopied: OnCopied | undefined) {
     this.#onCopied = onCopied;
   }
 
-  /** Files of these sizes are to be copied next, this many times. More of them than were expected before change the total. */
-  expect(sizes: readonly number[], { times = 1 } = {}): void {
+  /** Files of these sizes are to be copied next. They change the total only if they were not expected before. */
+  expect(sizes: readonly number[]): void {
     const { files, bytes, totalFiles, totalBytes } = this.#copied;
-    const sum = sizes.reduce((all, size) => all + size, 0);
-    this.#copied.totalFiles = Math.max(totalFiles, files + times * sizes.length);
-    this.#copied.totalBytes = Math.max(totalBytes, bytes + times * sum);
+    this.#copied.totalFiles = Math.max(totalFiles, files + this.#share * sizes.length);
+    this.#copied.totalBytes = Math.max(totalBytes, bytes + this.#share * sum(sizes));
     this.#tell();
   }
 
-  /** A file of this size has been copied. */
-  add(sizeBytes: number): void {
-    this.#copied.files++;
-    this.#copied.bytes += sizeBytes;
+  /** Files of these sizes are to be copied twice, and done after that. */
+  expectTwice(sizes: readonly number[]): void {
+    this.expect(sizes);
+    this.#share = 1 / 2;
+  }
+
+  /** Files of these sizes have been copied. */
+  add(sizes: readonly number[]): void {
+    this.#copied.files += this.#share * sizes.length;
+    this.#copied.bytes += this.#share * sum(sizes);
     this.#tell();
   }
 
@@ -44,18 +51,24 @@ export class CopyCount {
     const pass = (bytes: number) => {
       const more = Math.min(bytes, sizeBytes - passed);
       passed += more;
-      this.#copied.bytes += more;
+      this.#copied.bytes += this.#share * more;
       this.#tell();
     };
     const result = await copy(Buffer.isBuffer(content) ? content : counted(content, pass));
-    this.add(sizeBytes - passed);
+    this.add([sizeBytes - passed]);
     return result;
   }
 
   #tell(): void {
-    this.#onCopied?.({ ...this.#copied });
+    const { files, bytes, totalFiles, totalBytes } = this.#copied;
+    this.#onCopied?.({
+      ...{ files: Math.floor(files), bytes: Math.floor(bytes) },
+      ...{ totalFiles: Math.ceil(totalFiles), totalBytes: Math.ceil(totalBytes) },
+    });
   }
 }
+
+const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
 
 async function* counted(
   pieces: AsyncIterable<ContentPiece>,

@@ -67,7 +67,7 @@ export async function fillFork(
     ...{ target: MERGED_PATH, from: FROM_PATH, records, maxBytes: DEFAULT_MAX_BYTES, signal },
     onDone(paths: readonly Buffer[]) {
       const done = paths.flatMap((path) => byPath.get(keyOf(path)) ?? []);
-      for (const sizeBytes of sizesOfFiles(done)) count.add(sizeBytes);
+      count.add(sizesOfFiles(done));
     },
   };
   const copied = await copyTree(keeper, request).catch((error: unknown) => {

@@ -166,7 +166,7 @@ export async function forkSandbox(
   shared.hold();
   try {
     const own = { lasting, engine, signal, onProgress };
-    const other = await openSandbox(forked, { ...options, ...own });
+    const other = await openSandbox(forked, { ...options, ...own, onCopied: undefined });
     if (made !== undefined) rememberFork(other, made.point);
     return other;
   } finally {

@@ -22,7 +22,7 @@ export interface RestorePointChange {
 /** Options for taking a restore point, and for restoring one. */
 export interface RestorePointOptions {
   signal?: AbortSignal | undefined;
-  /** Called with how much has been stored or put back. An undo counts each file twice: it is also read for the point of the undo. */
+  /** Called with how much has been stored or put back. */
   onCopied?: OnCopied | undefined;
 }
 

@@ -135,7 +135,7 @@ export async function restoreInPlace(
   const note = async (stage: CommitStage) =>
     await noteApply(brigHome, { workspace: tree.workspace, tree: tree.id, stage });
   // What is written now has to be read once more, for the point of it.
-  count?.expect(sizesOfFiles(wanted), { times: 2 });
+  count?.expectTwice(sizesOfFiles(wanted));
   const conflicts = await commitInto(tree, changing, { signal, note, count });
   if (conflicts.length > 0) throw conflict(number, conflicts);
   return (await points.take({ kind: "undo", restores: number, count, signal: undefined })).point;

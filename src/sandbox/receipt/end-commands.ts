@@ -76,7 +76,7 @@ async function receiptOf(
 
 async function keepChanges(
   opened: OpenedSandbox,
-  { hasRun, onCopied }: EndRequest,
+  { hasRun, onCopied = opened.options.onCopied }: EndRequest,
 ): Promise<KeptChanges | null> {
   const { tree, isKept, options } = opened;
   if (tree === null || isKept || !hasRun || options.keepsChanges !== true) return null;

@@ -42,7 +42,10 @@ function regionOf(
   if (state.stage === "left" || state.isSuspended) return { lines: [], cursor: null };
   if (state.stage === "choosing" && state.question !== null)
     return { lines: questionRows(state.question, { columns, maxRows }), cursor: null };
-  if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
+  if (state.stage === "leaving") {
+    const closing = `closing the sandbox${state.copied === null ? " …" : `, ${state.copied}`}`;
+    return { lines: [[span(closing, "quiet")]], cursor: null };
+  }
   const draft = draftRows(state, { columns, maxRows: Math.max(1, Math.floor(maxRows / 2)) });
   const footer = footerRow(state, columns);
   const menu = menuRows(state.composer.menu, {

@@ -23,6 +23,8 @@ export interface ScreenState {
   isUnfolded: boolean;
   /** `choosing`: there is no session yet, only a question. */
   stage: "choosing" | "starting" | "open" | "leaving" | "left";
+  /** How much of the changes is kept, while the session ends. */
+  copied: string | null;
   /** Whether the program is suspended and the shell has the terminal. */
   isSuspended: boolean;
 }
@@ -46,6 +48,7 @@ export function initialScreen(size: ScreenSize, now: number): ScreenState {
     now,
     isUnfolded: false,
     stage: "starting",
+    copied: null,
     isSuspended: false,
   };
 }

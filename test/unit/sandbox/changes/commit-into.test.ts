@@ -1,21 +1,23 @@
 import { describe, expect, it } from "vitest";
 import {
-  type Content,
   commitInto,
   conflictWords,
   recordOf,
   stageContents,
 } from "../../../../src/sandbox/changes/commit.js";
 import { ConflictReason } from "../../../../src/sandbox/channel/protocol.js";
+import type { Content } from "../../../../src/sandbox/files/file-request.js";
 import type { TreeRecord } from "../../../../src/sandbox/tree/tree-commit.js";
 import { commitResult } from "../channel/played-files.js";
 import { playedTree, presentState } from "../overlay/played-tree.js";
 import { contentIn } from "../snapshots/content-text.js";
 
+/** A content of unknown size. */
+const staged = (open: () => Promise<Content>) => ({ open, sizeBytes: 0 });
 const put = (path: string, content: number): TreeRecord => ({
   ...{ action: "put", path, content, mode: 0o644, expects: "any" },
 });
-const text = (content: string) => async () => Buffer.from(content);
+const text = (content: string) => staged(async () => Buffer.from(content));
 
 describe("a commit into a tree", () => {
   it("stages its contents and commits them", async () => {
@@ -58,9 +60,9 @@ describe("a commit into a tree", () => {
   it("removes its stage when a content cannot be staged, and reports that", async () => {
     const tree = await playedTree();
     const contents = [
-      async () => {
+      staged(async () => {
         throw new Error("unreadable");
-      },
+      }),
     ];
     await expect(commitInto(tree, { records: [put("a", 0)], contents })).rejects.toThrow("unreadable");
     expect(tree.done()).toEqual(["mkdir /merged/STAGE", "recover /merged"]);
@@ -96,7 +98,7 @@ describe("staged contents", () => {
 
   it("are written in one piece, or as they come, for nobody else to read", async () => {
     const tree = await playedTree();
-    const pieces = async () => contentIn("a", "b");
+    const pieces = staged(async () => contentIn("a", "b"));
     await stageContents(tree.context, { target: "/t", stage, contents: [text("whole"), pieces] });
     expect(tree.staged()).toEqual({ 0: "whole", 1: "ab" });
     expect(tree.files.requests.map(({ mode }) => mode)).toEqual([0o600, 0o600]);
@@ -112,7 +114,7 @@ describe("staged contents", () => {
       open--;
       return Buffer.from("x");
     };
-    const contents = Array.from({ length: 20 }, () => content);
+    const contents = Array.from({ length: 20 }, () => staged(content));
     await stageContents(tree.context, { target: "/t", stage, contents });
     expect(Object.keys(tree.staged())).toHaveLength(20);
     expect(most).toBe(8);
@@ -132,7 +134,7 @@ describe("staged contents", () => {
     const fails = async () => {
       throw new Error("unreadable");
     };
-    const contents = [slow, fails, ...Array.from({ length: 20 }, () => slow)];
+    const contents = [slow, fails, ...Array.from({ length: 20 }, () => slow)].map(staged);
     const staging = stageContents(tree.context, { target: "/t", stage, contents });
     await expect(staging).rejects.toThrow("unreadable");
     expect(reads).toBeLessThan(10);

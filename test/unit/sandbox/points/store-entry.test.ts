@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { CopyCount } from "../../../../src/sandbox/changes/copied-changes.js";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { SeenChange } from "../../../../src/sandbox/changes/workspace-change.js";
 import { isGone } from "../../../../src/sandbox/files/file-request.js";
@@ -23,7 +24,7 @@ async function storing() {
   const store = {
     changes: new LiveChanges(tree),
     contents,
-    onStored: (size: number) => void stored.push(size),
+    count: new CopyCount(undefined), onStored: (size: number) => void stored.push(size),
     signal: undefined,
   };
   const read = async (sha256: string | null | undefined) =>

@@ -184,3 +184,35 @@ describe("a copy of many paths", () => {
     ).toEqual(new Set([2]));
   });
 });
+
+describe("what is done of a copy", () => {
+  const MIB = 1024 ** 2;
+
+  it("is told as its states arrive, even where one of them is in two pieces", async () => {
+    const states = Buffer.concat(done(3));
+    const output = [states.subarray(0, 40), states.subarray(40)];
+    const told: string[][] = [];
+    const onDone = (paths: readonly Buffer[]) => void told.push(paths.map(String));
+    const played = await playedFiles(() => ({ output, result: resultOf({}) }));
+    await copyTree(played.context, { ...request, records, onDone });
+    expect(told).toEqual([["a"], ["b", "c"]]);
+  });
+
+  it("is told more often of large files, since each request ends sooner", async () => {
+    const told: string[][] = [];
+    const onDone = (paths: readonly Buffer[]) => void told.push(paths.map(String));
+    const played = await playedFiles((asked) => ({
+      output: done(recordsIn(asked).length),
+      result: resultOf({}),
+    }));
+    const large = ["a", "b", "c", "d"].map((path) => put(path, 100 * MIB));
+    await copyTree(played.context, { ...request, maxBytes: 1000 * MIB, records: large, onDone });
+    expect(told.map((paths) => [...new Set(paths)]).filter((paths) => paths.length > 0)).toEqual([
+      ["a"],
+      ["b"],
+      ["c"],
+      ["d"],
+    ]);
+    expect(played.requests).toHaveLength(2);
+  });
+});

@@ -45,7 +45,7 @@ it("is the only one, says who it is, and ends when it is asked to and has no san
     held: 0,
     isEnding: false,
   });
-  await expect(client.stop("none", never())).rejects.toMatchObject({ code: "sandbox.unknown" });
+  await expect(client.stop("none", { signal: never() })).rejects.toMatchObject({ code: "sandbox.unknown" });
   await expect(client.usage("../x", never())).rejects.toMatchObject({ code: "sandbox.unknown" });
   const request = { name: "a/b", argv: [], env: {}, cwd: "/", variables: {} };
   const tell = () => undefined;

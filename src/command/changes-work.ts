@@ -6,33 +6,13 @@ import type { CopiedChanges, OnCopied } from "../sandbox/index.js";
 import type { CliContext } from "./context.js";
 import { usesColour } from "./render.js";
 
-/** Shows on stderr what is done and for how long already, once that is more than two seconds, until the result is disposed of. */
-export function showWork(context: CliContext, what: string): Disposable {
-  return new LongWork(context.stderr, elapsedOf(what), { usesColour: usesColour(context) });
-}
-
-function elapsedOf(what: string): (now: number) => string {
-  const beganAt = performance.now();
-  return (now) => `${what}, ${formatDuration(Math.round((now - beganAt) / 1000) * 1000)}`;
-}
-
 /** Small files take about as long as this many bytes of a large one. */
 const FILE_BYTES = 256 * 1024;
 
-/** Shows what is done with changed files: how many are copied, and how long the rest may take. Before and after that, for how long already. */
-export class ChangesWork implements Disposable {
-  readonly #work: LongWork;
+/** How many of the changed files are copied, and how long the rest may take. */
+export class CopiedText {
   #copied: CopiedChanges | null = null;
   #estimate: Estimate | null = null;
-
-  constructor(context: CliContext, what: string) {
-    const elapsed = elapsedOf(what);
-    const describe = (now: number) => {
-      const copied = this.#copiedText(now);
-      return copied === null ? elapsed(now) : `${what}, ${copied}`;
-    };
-    this.#work = new LongWork(context.stderr, describe, { usesColour: usesColour(context) });
-  }
 
   readonly onCopied: OnCopied = (copied) => {
     const now = performance.now();
@@ -43,7 +23,8 @@ export class ChangesWork implements Disposable {
     this.#estimate.update({ done: bytes + files * FILE_BYTES, total }, now);
   };
 
-  #copiedText(now: number): string | null {
+  /** "1204 of 40000 files, about 40 s left"; null before the first and after the last. `now` is of `performance.now()`. */
+  at(now: number): string | null {
     if (this.#copied === null || this.#copied.files >= this.#copied.totalFiles) return null;
     const { files, bytes, totalFiles, totalBytes } = this.#copied;
     const done =
@@ -51,6 +32,28 @@ export class ChangesWork implements Disposable {
         ? `${formatBytes(bytes)} of ${formatBytes(totalBytes)}`
         : `${files} of ${totalFiles} files`;
     return `${done}${comma(this.#estimate?.leftText(now) ?? "")}`;
+  }
+}
+
+/**
+ * Shows on stderr what is done with changed files, once that takes more than two seconds, until this is disposed of: an estimate while they are copied,
+ * and before and after that for how long it takes already.
+ */
+export class ChangesWork implements Disposable {
+  readonly #copied = new CopiedText();
+  readonly #work: LongWork;
+
+  constructor(context: CliContext, what: string) {
+    const beganAt = performance.now();
+    const describe = (now: number) => {
+      const elapsed = formatDuration(Math.round((now - beganAt) / 1000) * 1000);
+      return `${what}, ${this.#copied.at(now) ?? elapsed}`;
+    };
+    this.#work = new LongWork(context.stderr, describe, { usesColour: usesColour(context) });
+  }
+
+  get onCopied(): OnCopied {
+    return this.#copied.onCopied;
   }
 
   [Symbol.dispose](): void {

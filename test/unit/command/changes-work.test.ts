@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { ChangesWork } from "../../../src/command/changes-work.js";
+import { testContext } from "../../support/cli-context.js";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const MIB = 1024 ** 2;
+
+it("says what is done and for how long already, once that is more than two seconds", () => {
+  const context = testContext({ isTerminal: true });
+  {
+    using _quick = new ChangesWork(context, "applying the changes");
+    vi.advanceTimersByTime(1500);
+  }
+  expect(context.written().stderr).toBe("");
+  {
+    using _long = new ChangesWork(context, "copying the workspace of one");
+    vi.advanceTimersByTime(4000);
+  }
+  const { stdout, stderr } = context.written();
+  expect(stdout).toBe("");
+  expect(stderr).toContain("copying the workspace of one, 4.0 s");
+  expect(stderr.endsWith("\r\x1b[2K")).toBe(true);
+});
+
+it("says how many small files are copied and when that may end, and after the last one for how long it takes", () => {
+  const context = testContext({ isTerminal: true });
+  const totals = { totalFiles: 1000, totalBytes: 5000 };
+  using work = new ChangesWork(context, "applying the changes");
+  work.onCopied({ files: 0, bytes: 0, ...totals });
+  vi.advanceTimersByTime(4000);
+  work.onCopied({ files: 100, bytes: 500, ...totals });
+  vi.advanceTimersByTime(1000);
+  const shown = context.written().stderr;
+  expect(shown).toContain("applying the changes, 0 of 1000 files");
+  expect(shown).toContain("applying the changes, 100 of 1000 files, about 40 s left");
+  work.onCopied({ files: 1000, bytes: 5000, ...totals });
+  vi.advanceTimersByTime(1000);
+  expect(context.written().stderr).toMatch(/applying the changes, 6\.0 s$/);
+});
+
+it("says of large files how many bytes are copied", () => {
+  const context = testContext({ isTerminal: true });
+  using work = new ChangesWork(context, "applying the changes");
+  work.onCopied({ files: 0, bytes: 10 * MIB, totalFiles: 2, totalBytes: 200 * MIB });
+  vi.advanceTimersByTime(3000);
+  expect(context.written().stderr).toContain("applying the changes, 10 MiB of 200 MiB");
+});
