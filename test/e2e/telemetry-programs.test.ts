@@ -79,7 +79,7 @@ describe("telemetry of brig run and brig resume", () => {
 
   it("a run that SIGTERM ends in the middle of a command has sent its turn by then, as a failure", async () => {
     const sleep = { calls: [{ shell: { command: ["sh", "-c", "echo begun; sleep 600"] } }] };
-    const running = brig(["run", ...(await play("sleep", [sleep])), "sleep well"], {
+    const running = brig(["run", ...(await play("sleep", [sleep, { text: "slept" }])), "sleep well"], {
       ...{ cwd: directory, env: env(collector()) },
     });
     let shown = "";
