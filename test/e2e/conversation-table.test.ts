@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { containersOf } from "../support/cli.js";
 import { commitFile, createRepository } from "../support/git-repositories.js";
@@ -104,13 +105,13 @@ const entries: Readonly<Record<string, (place: { folder: string }) => readonly T
   ],
   "`/model`": () => [
     [`/model${ENTER}`, /Which model\?\n› gpt-5-test +present/],
-    [ESC, EMPTY],
+    [ESC, /^(?![\s\S]*Which model)[\s\S]*\n›\s*\n/],
     [`/model gpt-6-big low${ENTER}`, /gpt-6-big with reasoning effort low from now on/],
   ],
   "`/permissions`": () => [
     [`/mode read-only${ENTER}`, /read-only from now on/],
-    [`/mode workspace-write${ENTER}`, /Continue[\s\S]*workspace-write|workspace-write[\s\S]*\?/],
-    [ENTER, /workspace-write from now on/],
+    [`/mode workspace-write${ENTER}`, /Change from read-only to workspace-write\?[\s\S]*y {4}yes/],
+    ["y", /workspace-write from now on[\s\S]*^›\s*\nworkspace-write/m],
   ],
   "`/new`": () => [[`/new${ENTER}`, /to continue: brig resume [0-9a-f-]{36}\n[\s\S]*brig \d[\s\S]*\n›\s*\n/]],
   "`/clear`": () => [
@@ -172,7 +173,8 @@ enabled = false
     const command = /^`([/!@]\w+)/.exec(here)?.[1] ?? "";
     expect(typed.map(([keys]) => keys).join(""), there).toContain(command);
     for (const [keys, shown] of typed) {
-      if (keys.endsWith(ENTER) && keys.length > 1) await terminal.waitForScreen(/^(?![\s\S]*◦ )/);
+      // What is typed before anybody can have read a question is no answer to it.
+      if (keys === "y") await pause(600);
       terminal.type(keys);
       await terminal.waitForScreen(shown).catch((error: Error) => {
         throw new Error(`${there}: ${JSON.stringify(keys)}: ${error.message}`, { cause: error });
