@@ -122,6 +122,8 @@ export async function runSession(
   const learning = await learningOf(options.setting, context);
   const onEvent = (event: AgentEvent) => {
     learning?.take(event);
+    // What comes after the turn says how the session has ended.
+    shown.ending?.[Symbol.dispose]();
     show(event);
     if (isTurnEnd(event) && context.stderr.isTTY === true)
       shown.ending ??= new ChangesWork(context, "ending the session");

@@ -22,7 +22,7 @@ export interface RestorePointChange {
 /** Options for taking a restore point, and for restoring one. */
 export interface RestorePointOptions {
   signal?: AbortSignal | undefined;
-  /** Called with how much has been stored or put back. */
+  /** Called with how much has been stored or put back; sandboxes of a service never call it. */
   onCopied?: OnCopied | undefined;
 }
 

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { lastingPlace, upIn } from "../../support/lasting.js";
@@ -31,4 +31,23 @@ it("fork, apply, undo and stop say how many of the changed files are copied, and
     .poll(() => place.run("exec", "--in", "one", "--", "test", "-e", "g/done"), { timeout: 60_000 })
     .toMatchObject({ exitCode: 0 });
   await shown(/ending one, \d+ of \d+ files, .* left/, "stop", "one");
+}, 600_000);
+
+it("the end of a session says how many of its changes are stored, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  const script = join(place.workspace, "../play.json");
+  const write = { exec_command: { cmd: "mkdir d; cd d; seq 4000 | split -l 1 -a 4", yield_time_ms: 30_000 } };
+  await writeFile(script, JSON.stringify({ steps: [{ calls: [write] }, { text: "Written." }] }));
+  const flags = ["--script", script, "--workspace", "overlay", ...SLOW];
+  const run = await place.terminal(["run", ...flags, "write"]);
+  await run.waitForScreen(/ending the session, \d+ of \d+ files, .* left/);
+  expect((await run.end()).exitStatus).toBe(0);
+  const left = run.screen.history.join("\n");
+  expect(left).toMatch(/4001 changed paths are not applied yet[\s\S]*Written\./);
+  expect(left).not.toContain("ending the session");
+  const conversation = await place.terminal([...flags, "write"]);
+  await conversation.waitForScreen(/^(?![\s\S]*◦ )[\s\S]*● Written\.[\s\S]*\n›\s*\n/);
+  conversation.type("\x04");
+  await conversation.waitForScreen(/closing the sandbox, \d+ of \d+ files, .* left/);
+  expect((await conversation.end()).exitStatus).toBe(0);
 }, 600_000);
