@@ -1,5 +1,3 @@
-import type { Content, ContentPiece } from "../files/file-request.js";
-
 /** How much of the changed files has been copied: to the host, to a fork, back into the workspace, or to where changes are kept. */
 export interface CopiedChanges {
   files: number;
@@ -46,7 +44,11 @@ export class CopyCount {
   }
 
   /** Copies a file of this size, whose bytes count as they pass. If that fails, it does not count. */
-  async file<T>(sizeBytes: number, content: Content, copy: (content: Content) => Promise<T>): Promise<T> {
+  async file<Piece extends { data: Buffer }, Copied>(
+    sizeBytes: number,
+    content: Buffer | AsyncIterable<Piece>,
+    copy: (content: Buffer | AsyncIterable<Piece>) => Promise<Copied>,
+  ): Promise<Copied> {
     let passed = 0;
     const pass = (bytes: number) => {
       const more = Math.min(bytes, sizeBytes - passed);
@@ -70,10 +72,10 @@ export class CopyCount {
 
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
 
-async function* counted(
-  pieces: AsyncIterable<ContentPiece>,
+async function* counted<Piece extends { data: Buffer }>(
+  pieces: AsyncIterable<Piece>,
   pass: (bytes: number) => void,
-): AsyncGenerator<ContentPiece> {
+): AsyncGenerator<Piece> {
   for await (const piece of pieces) {
     yield piece;
     pass(piece.data.length);

@@ -38,7 +38,7 @@ it("says how many small files are copied and when that may end, and after the la
   vi.advanceTimersByTime(1000);
   const shown = context.written().stderr;
   expect(shown).toContain("applying the changes, 0 of 1000 files");
-  expect(shown).toContain("applying the changes, 100 of 1000 files, about 40 s left");
+  expect(shown).toContain("applying the changes, 100 of 1000 files, about 30 s left");
   work.onCopied({ files: 1000, bytes: 5000, ...totals });
   vi.advanceTimersByTime(1000);
   expect(context.written().stderr).toMatch(/applying the changes, 6\.0 s$/);

@@ -24,7 +24,8 @@ async function storing() {
   const store = {
     changes: new LiveChanges(tree),
     contents,
-    count: new CopyCount(undefined), onStored: (size: number) => void stored.push(size),
+    count: new CopyCount(undefined),
+    onStored: (size: number) => void stored.push(size),
     signal: undefined,
   };
   const read = async (sha256: string | null | undefined) =>
