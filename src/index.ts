@@ -20,7 +20,6 @@ export type {
   ApplyOptions,
   ApplyResult,
   CallCause,
-  CloseOptions,
   CommandOptions,
   CommandResult,
   ConnectedSandbox,

@@ -41,7 +41,7 @@ it("says how many small files are copied and when that may end, and after the la
   expect(shown).toContain("applying the changes, 100 of 1000 files, about 30 s left");
   work.onCopied({ files: 1000, bytes: 5000, ...totals });
   vi.advanceTimersByTime(1000);
-  expect(context.written().stderr).toMatch(/applying the changes, 6\.0 s$/);
+  expect(context.written().stderr).toContain("applying the changes, 6.0 s");
 });
 
 it("says of large files how many bytes are copied", () => {
