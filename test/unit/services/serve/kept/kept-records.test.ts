@@ -12,6 +12,7 @@ import {
 import { temporaryFolder } from "../../../../support/batch-runs.js";
 
 const record: KeptRecord = {
+  ...{ isPaused: true, pausesAtExpiry: false },
   ...{ format: 1, client: "one", key: { key: "k", bodyHash: "h" }, env: { A: "\0\n" }, maxLifeMs: 1000 },
   sandbox: {
     ...{ id: "a", state: "open", image: "i", mode: "workspace-write", network: "none", task: null },
