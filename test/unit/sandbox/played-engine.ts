@@ -36,6 +36,7 @@ export interface PlayedContainer {
   /** What the kernel in it reports, which a test may spoil before the runner is asked. */
   readonly sections: Map<string, string>;
   state: "created" | "running" | "gone";
+  isPaused?: boolean;
 }
 
 /**
@@ -165,7 +166,7 @@ export class PlayedEngine {
     return {
       id: found.id,
       running: found.state === "running",
-      paused: false,
+      paused: found.isPaused === true,
       exitCode: 0,
       oomKilled: false,
       error: "",
@@ -204,13 +205,16 @@ export class PlayedEngine {
     for (const one of this.running) if (one.id === ref || one.name === ref) this.end(one);
   };
 
-  pauseContainer = async (): Promise<void> => {
+  pauseContainer = async (id: string): Promise<void> => {
     this.calls.push("pauseContainer");
+    this.#existing(id).isPaused = true;
   };
 
-  unpauseContainer = async (): Promise<void> => {
+  unpauseContainer = async (id: string): Promise<void> => {
     this.calls.push("unpauseContainer");
-    throw new Error("the container is not paused");
+    const container = this.#existing(id);
+    if (container.isPaused !== true) throw new Error("the container is not paused");
+    container.isPaused = false;
   };
 
   /** As when the container is killed from outside. */
