@@ -156,12 +156,19 @@ function namesIn(directory: string): string[] {
 
 type ReclaimingEngine = Pick<
   Engine,
-  "endpoint" | "inspectContainer" | "listContainers" | "removeContainer" | "listVolumes" | "removeVolume"
+  | "endpoint"
+  | "inspectContainer"
+  | "listContainers"
+  | "removeContainer"
+  | "unpauseContainer"
+  | "listVolumes"
+  | "removeVolume"
 >;
 
 /**
  * Removes the containers of a session in which nothing runs, once its process was killed: those that were created and not started,
- * and those that have ended and stay, unless the user asked for that. One that the engine does not remove stays for the next time.
+ * and those that have ended and stay, unless the user asked for that. One that is paused goes on, since its runner cannot see meanwhile that its
+ * lease is over. What the engine does not do stays for the next time.
  */
 async function removeIdle(
   engine: ReclaimingEngine,
@@ -172,8 +179,11 @@ async function removeIdle(
     // Anybody can make a container with these labels.
     const hasEnded = id === containerId && (state === "exited" || state === "dead");
     const isKept = readSessionLabels(labels)?.leaseSeconds === 0;
-    if (state !== "created" && (!hasEnded || isKept)) continue;
-    await inTime((signal) => engine.removeContainer(id, { signal })).catch((error: unknown) => {
+    const isFrozen = id === containerId && state === "paused" && !isKept;
+    if (state !== "created" && !isFrozen && (!hasEnded || isKept)) continue;
+    await inTime(async (signal) =>
+      isFrozen ? await engine.unpauseContainer(id) : await engine.removeContainer(id, { signal }),
+    ).catch((error: unknown) => {
       if (!isBrigError(error, "engine.failed")) throw error;
     });
   }

@@ -12,8 +12,8 @@ import { sandboxTest } from "../../support/sandbox.js";
 const holder = fileURLToPath(new URL("../../fixtures/hold-sandbox.ts", import.meta.url));
 
 /** The id of the container of a process that was killed while it had a sandbox. */
-async function killHolder(workspace: string, brigHome: string): Promise<string> {
-  const child = spawn(process.execPath, ["--import", "tsx", holder, "600", workspace], {
+async function killHolder(workspace: string, brigHome: string, leaseSeconds = 600): Promise<string> {
+  const child = spawn(process.execPath, ["--import", "tsx", holder, `${leaseSeconds}`, workspace], {
     env: { ...process.env, BRIG_HOME: brigHome },
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -52,6 +52,27 @@ describe("a session whose process was killed", () => {
       await (await open({ workspace: elsewhere, environment })).close();
       expect(await readdir(workspace as string)).toEqual([]);
       expect(await readdir(join(home as string, "sandboxes"))).toEqual([]);
+    },
+  );
+
+  sandboxTest(
+    "ends with its lease also where it is paused, once another one starts",
+    async ({ open, directory }) => {
+      const [workspace, elsewhere, home] = ["workspace", "elsewhere", "home"].map((name) =>
+        join(directory, name),
+      );
+      for (const path of [workspace, elsewhere, home]) await mkdir(path as string);
+      const environment = { ...readEnvironment(), brigHome: home as string };
+      const engine = await testEngine();
+      const id = await killHolder(workspace as string, home as string, 15);
+      try {
+        await engine.pauseContainer(id);
+        await (await open({ workspace: elsewhere, environment })).close();
+        await expect.poll(async () => (await engine.inspectContainer(id))?.paused).toBe(false);
+        await expect.poll(() => engine.inspectContainer(id), { timeout: 120_000 }).toBeNull();
+      } finally {
+        await engine.removeContainer(id);
+      }
     },
   );
 

@@ -70,6 +70,8 @@ it.each<[string, Left, string[], number]>([
     0,
   ],
   ["but not one that runs", { states: { one: "running" } }, [], 1],
+  ["but one that is paused goes on until its lease is over", { states: { one: "paused" } }, ["on: one"], 1],
+  ["but not one that was to be kept, and is paused", { states: { one: "paused" }, leaseSeconds: 0 }, [], 1],
   ["but the record stays if it cannot be removed", { states: { one: "created" }, fails: refused }, [], 1],
 ])(
   "a container of a killed process in which nothing runs is removed by the next start, %s",
@@ -92,6 +94,7 @@ it.each<[string, Left, string[], number]>([
         left.delete(id);
         removed.push(id);
       },
+      unpauseContainer: async (id: string) => void removed.push(`on: ${id}`),
       listVolumes: async () => [],
       removeVolume: async () => undefined,
     } as unknown as Parameters<typeof reclaimPlaceholders>[0];
