@@ -2,8 +2,8 @@
 export type ImageForm = "jpeg" | "png" | "pixels";
 
 /**
- * The worker thread of `ImageResizer`. It gets one image and answers with one of another size in this form, or with null if the image cannot be decoded. The decoder is Rust compiled to WebAssembly, so a malicious image
- * can only affect its memory.
+ * The worker thread of `ImageResizer`. It gets one image, and answers with one of another size in this form, or with null if the image
+ * cannot be decoded. The decoder is Rust compiled to WebAssembly, so that a malicious image can only affect its memory.
  */
 export const workerSource = `
 const { parentPort, workerData } = require("node:worker_threads");
