@@ -11,8 +11,13 @@ import { openTestSandbox, temporaryDirectory } from "../../support/sandbox.js";
 
 /** The first calls load and prepare what the others use. */
 const WARM_UP_CALLS = 20;
-/** Now and then something else runs beside a call, such as a timer of the sandbox. It does not run beside each of them. */
-const MEASURED_CALLS = 5;
+/**
+ * Now and then something else runs beside a call, such as a timer of the sandbox. It does not run beside each of so many, on a slow machine
+ * either.
+ */
+const MEASURED_CALLS = 40;
+/** Of them, so many whose stacks are noted. */
+const NOTED_CALLS = 5;
 
 /** The most files that hand a call on, so that a person can follow it. */
 const MAX_HANDING_ON = 20;
@@ -108,7 +113,7 @@ it("a model's command passes few files on its way to the sandbox, and its end on
   const model = callingModel(WARM_UP_CALLS + MEASURED_CALLS, async () => {
     const sources = await execution.take();
     if (++calls > WARM_UP_CALLS + 1) executed.push(sources);
-    stacks.areNoted = calls > WARM_UP_CALLS && executed.length < MEASURED_CALLS;
+    stacks.areNoted = calls > WARM_UP_CALLS && executed.length < NOTED_CALLS;
   });
   const file = await openSessionFile({ home: home.path, threadId: "call-path", now: () => new Date() });
   const session: SessionLog = {
