@@ -241,6 +241,24 @@ describe("what brig serve --keep-sandboxes leaves", () => {
     expect(await sealKeys()).toEqual(keysBefore);
   });
 
+  it("is paused if it was to be while no service was there", async () => {
+    const place = await keptPlace();
+    const args = ["--keep-sandboxes", "--keep-secrets"];
+    const first = await place.start(args);
+    const e2b = { apiUrl: `${place.url}/e2b`, sandboxUrl: place.url, apiKey: "1".repeat(64) };
+    const created = await E2bClient.create("base", { ...e2b, lifecycle: { onTimeout: "pause" } });
+    await created.files.write("note", "kept");
+    await created.setTimeout(1000);
+    await first.end("SIGKILL");
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const second = await place.start(args);
+    await expect.poll(async () => (await created.getInfo()).state).toBe("paused");
+    const connected = await E2bClient.connect(created.sandboxId, e2b);
+    expect(await connected.files.read("note")).toBe("kept");
+    await connected.kill();
+    await second.end("SIGTERM");
+  });
+
   it("has no secrets without their key, and its sandboxes end then", async () => {
     const place = await keptPlace();
     const keysBefore = await sealKeys();

@@ -28,7 +28,9 @@ export async function takeOverKept(kept: KeptSandboxes): Promise<number> {
   const left = (kept.places.kept?.earlier ?? []).map(async (directory) => {
     const record = readKept(directory);
     const protocolState = record === null ? null : protocolStateOf(record, kept.places);
-    const isOver = record === null || Date.parse(record.sandbox.expiresAt) <= Date.now();
+    // One that is to be paused then has to be there first.
+    const isOver =
+      record === null || (!record.pausesAtExpiry && Date.parse(record.sandbox.expiresAt) <= Date.now());
     if (isOver || protocolState === undefined) await endKept(directory, kept);
     else await goOnWith(directory, { record, protocolState }, kept);
     return !isOver;
