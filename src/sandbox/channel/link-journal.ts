@@ -78,7 +78,7 @@ interface Segment {
   headBytes: number;
 }
 
-const RecordKind = { checkpoint: 1, sent: 2, received: 3, note: 4 } as const;
+const RecordKind = { checkpoint: 1, sent: 2, received: 3, note: 4, acknowledged: 5 } as const;
 const RECORD_HEAD_BYTES = 5;
 /** A record is at most as long as the largest frame, or as a checkpoint with all frames that a link may keep. */
 const MAX_RECORD_BYTES = 64 * 1024 * 1024;
@@ -142,6 +142,13 @@ export class LinkJournal {
     countReceived(this.#open, frame);
   }
 
+  /** The runner has so many of the counted frames for it. Without that, every file would begin with all that was ever sent. */
+  acknowledged(frames: bigint): void {
+    const count = Buffer.alloc(8);
+    count.writeBigUInt64LE(frames);
+    this.#append(RecordKind.acknowledged, [count]);
+  }
+
   /** Keeps a fact beside the frames. Null forgets it. */
   note(name: string, value: JournalNote | null): void {
     if (value === null) this.#notes.delete(name);
@@ -183,7 +190,7 @@ export class LinkJournal {
     this.#file = openSync(join(this.#directory, fileName(number)), flags | constants.O_NOFOLLOW, 0o600);
     const segment = { number, bytes: 0, headBytes: 0 };
     this.#segments.push(segment);
-    this.#dropOldest();
+    const dropped = this.#dropOldest();
     const state = this.takeState?.();
     if (state !== undefined)
       this.#write(RecordKind.checkpoint, [
@@ -191,19 +198,22 @@ export class LinkJournal {
           state: { ...state, kept: [...state.kept], open: this.#open },
           notes: this.#notes,
           lost: this.#lost,
+          oldest: this.#segments[0]?.number ?? number,
         }),
       ]);
     segment.headBytes = segment.bytes;
+    // Not before a file says what was lost with them: this process may be killed in between.
+    for (const path of dropped) unlinkSync(path);
   }
 
-  /** What goes with a file is added up before, so that a reader knows how much of a command's output is lost. */
-  #dropOldest(): void {
+  /** What goes with a file is added up, so that a reader knows how much of a command's output is lost. Returns the files. */
+  #dropOldest(): string[] {
+    const dropped: string[] = [];
     const total = () => this.#segments.reduce((sum, { bytes }) => sum + bytes, 0);
     while (this.#segments.length > 1 && total() > JOURNAL_BYTES) {
-      const [oldest] = this.#segments.splice(0, 1);
-      if (oldest === undefined) return;
-      const file = join(this.#directory, fileName(oldest.number));
-      for (const { kind, payload } of recordsIn(readFileSync(file)).records) {
+      const oldest = this.#segments.shift() as Segment;
+      const path = join(this.#directory, fileName(oldest.number));
+      for (const { kind, payload } of recordsIn(readFileSync(path)).records) {
         if (kind !== RecordKind.received) continue;
         const { type, channel, bytes } = headOf(payload);
         if (!isOutput(type)) continue;
@@ -211,12 +221,13 @@ export class LinkJournal {
         lost[type === FrameType.stderr ? "stderr" : "stdout"] += bytes;
         this.#lost.set(channel, lost);
       }
-      unlinkSync(file);
+      dropped.push(path);
     }
     // Of commands that nobody asks for any more, it is not worth knowing.
     const known = new Set([...this.#notes.values()].map(({ channel }) => channel));
     for (const channel of this.#lost.keys())
       if (!known.has(channel) && !this.#open.has(channel)) this.#lost.delete(channel);
+    return dropped;
   }
 
   #attempt(write: () => void): void {
@@ -246,18 +257,28 @@ export class LinkJournal {
  * not sent, or not acknowledged.
  */
 export function recoverJournal(directory: string): RecoveredJournal | null {
-  const segments = segmentsIn(directory);
+  const read = segmentsIn(directory).map((segment) => ({
+    segment,
+    records: readSegment(directory, segment),
+  }));
+  const checkpoints = read.flatMap(({ records }) => records.filter(isCheckpoint));
+  const last = checkpoints.at(-1);
+  if (last === undefined) return null;
+  const { lost, oldest } = decodeCheckpoint(last.payload);
   const frames = new Map<number, { type: number; payload: Buffer }[]>();
+  const segments: Segment[] = [];
   let replay: Replay | null = null;
-  let lost = new Map<number, LostOutput>();
-  for (const segment of segments) {
-    const { records, wholeBytes } = readSegment(join(directory, fileName(segment.number)));
-    segment.bytes = wholeBytes;
-    for (const { kind, payload } of records) {
-      if (kind === RecordKind.checkpoint) {
-        const checkpoint = decodeCheckpoint(payload);
-        lost = checkpoint.lost;
-        replay = new Replay(checkpoint);
+  for (const { segment, records } of read) {
+    // Its output is counted as lost already.
+    if (segment.number < oldest) {
+      unlinkSync(join(directory, fileName(segment.number)));
+      continue;
+    }
+    segments.push(segment);
+    for (const record of records) {
+      const { kind, payload } = record;
+      if (isCheckpoint(record)) {
+        replay = new Replay(decodeCheckpoint(payload));
         continue;
       }
       if (replay === null) return null;
@@ -275,7 +296,8 @@ export function recoverJournal(directory: string): RecoveredJournal | null {
   return {
     state,
     notes,
-    files: { segments, lost },
+    // What the next journal drops is still among the frames here.
+    files: { segments, lost: structuredClone(lost) },
     historyOf: (channel) => ({
       totals: state.open.get(channel) ?? null,
       frames: frames.get(channel) ?? [],
@@ -303,6 +325,10 @@ class Replay {
       this.state.kept.push(payload);
       countSent(this.state.open, payload);
       this.state.lastChannel = Math.max(this.state.lastChannel, headOf(payload).channel);
+    } else if (kind === RecordKind.acknowledged) {
+      const frames = payload.readBigUInt64LE();
+      this.state.kept.splice(0, Number(frames - this.state.acknowledged));
+      this.state.acknowledged = frames;
     } else {
       this.state.received++;
       countReceived(this.state.open, { ...headOf(payload), payload: payload.subarray(HEADER_BYTES) });
@@ -359,6 +385,8 @@ interface Checkpoint {
   notes: Map<string, JournalNote>;
   /** Bytes of output by channel, of the files that were gone when it was written. */
   lost: Map<number, LostOutput>;
+  /** The number of the oldest file that was not gone. */
+  oldest: number;
 }
 
 interface CheckpointText {
@@ -370,9 +398,10 @@ interface CheckpointText {
   open: [number, ChannelTotals][];
   notes: [string, JournalNote][];
   lost: [number, LostOutput][];
+  oldest: number;
 }
 
-function encodeCheckpoint({ state, notes, lost }: Checkpoint): Buffer {
+function encodeCheckpoint({ state, notes, lost, oldest }: Checkpoint): Buffer {
   const text: CheckpointText = {
     bootId: String(state.bootId),
     received: String(state.received),
@@ -382,6 +411,7 @@ function encodeCheckpoint({ state, notes, lost }: Checkpoint): Buffer {
     open: [...state.open],
     notes: [...notes],
     lost: [...lost],
+    oldest,
   };
   return Buffer.from(JSON.stringify(text));
 }
@@ -399,6 +429,7 @@ function decodeCheckpoint(bytes: Buffer): Checkpoint {
     },
     notes: new Map(text.notes),
     lost: new Map(text.lost),
+    oldest: text.oldest,
   };
 }
 
@@ -419,15 +450,21 @@ interface JournalRecord {
   payload: Buffer;
 }
 
-/** Reads one file, and cuts off what is not whole. */
-function readSegment(path: string): { records: JournalRecord[]; wholeBytes: number } {
+function isCheckpoint({ kind }: JournalRecord): boolean {
+  return kind === RecordKind.checkpoint;
+}
+
+/** Reads one file, notes its length, and cuts off what is not whole. */
+function readSegment(directory: string, segment: Segment): JournalRecord[] {
+  const path = join(directory, fileName(segment.number));
   const file = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    if (!fstatSync(file).isFile()) return { records: [], wholeBytes: 0 };
+    if (!fstatSync(file).isFile()) return [];
     const bytes = readFileSync(file);
     const { records, wholeBytes } = recordsIn(bytes);
     if (wholeBytes < bytes.length) ftruncateSync(file, wholeBytes);
-    return { records, wholeBytes };
+    segment.bytes = wholeBytes;
+    return records;
   } finally {
     closeSync(file);
   }

@@ -257,7 +257,7 @@ export class RunnerLink {
     if (this.#bootId !== undefined && this.#bootId !== welcome.bootId)
       throw protocolError("another runner answered");
     this.#bootId = welcome.bootId;
-    this.#counts.acknowledge(welcome.received);
+    this.#acknowledge(welcome.received);
     this.#stream = stream;
     this.#silentTurns = 0;
     for (const frame of this.#counts.resume()) stream.write(frame);
@@ -270,6 +270,11 @@ export class RunnerLink {
         if (!this.#gone) void this.#reconnect(reason);
       },
     };
+  }
+
+  #acknowledge(frames: bigint): void {
+    this.#counts.acknowledge(frames);
+    this.#journal?.acknowledged(frames);
   }
 
   async #reconnect(reason: Error): Promise<void> {
@@ -320,7 +325,7 @@ export class RunnerLink {
     switch (frame.type) {
       case FrameType.ackFromRunner:
         if (frame.payload.length !== 8) throw protocolError("an ACK of the wrong size");
-        this.#counts.acknowledge(frame.payload.readBigUInt64LE(0));
+        this.#acknowledge(frame.payload.readBigUInt64LE(0));
         return;
       case FrameType.pong: {
         const id = frame.payload.toString("latin1");

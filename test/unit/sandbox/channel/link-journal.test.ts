@@ -1,4 +1,14 @@
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it as plain } from "vitest";
 import { BrigError } from "../../../../src/errors.js";
@@ -195,6 +205,79 @@ describe("a journal", () => {
     expect(known + (history?.lost.stdout ?? 0)).toBe(frames * payload.length);
     expect(history?.lost.stdout).toBeGreaterThan(0);
     expect(history?.lost.stderr).toBe(0);
+  });
+
+  it("knows all of a command's output, or how much is lost, wherever it was killed while the oldest goes", ({
+    directory,
+  }) => {
+    const journal = new LinkJournal(directory, { onFailure: fails });
+    journal.takeState = () => ({ bootId: 9n, received: 0n, acknowledged: 0n, kept: [], lastChannel: 1 });
+    journal.begin();
+    journal.sent(encodeFrame(FrameType.spawn, 1, Buffer.alloc(20)));
+    journal.note("command one", { channel: 1 });
+    const oldest = join(directory, "1.frames");
+    const held = `${directory}-1.frames`;
+    linkSync(oldest, held);
+    const payload = Buffer.alloc(64 * 1024, "y");
+    let bytes = 0;
+    const receive = () => {
+      journal.received({ type: FrameType.stdout, channel: 1, payload });
+      bytes += payload.length;
+    };
+    while (existsSync(oldest)) receive();
+    const [newest = 0] = readdirSync(directory)
+      .map((name) => Number.parseInt(name, 10))
+      .sort((a, b) => b - a);
+    const expectAll = (expected: number) => {
+      const recovered = recoverJournal(directory);
+      const history = recovered?.historyOf(1);
+      const sum = () =>
+        (history?.lost.stdout ?? 0) +
+        (history?.frames.reduce((count, frame) => count + frame.payload.length, 0) ?? 0);
+      expect(sum()).toBe(expected);
+      // A journal that goes on from it has its own losses.
+      if (recovered === null) throw new Error("nothing was recovered");
+      const next = new LinkJournal(directory, { onFailure: fails, recovered });
+      next.takeState = journal.takeState;
+      return { next, sum };
+    };
+    // The file says what is lost, and the oldest is still there.
+    linkSync(held, oldest);
+    expectAll(bytes);
+    expect(existsSync(oldest)).toBe(false);
+    // The file does not say it yet. What was printed last went into it.
+    linkSync(held, oldest);
+    truncateSync(join(directory, `${newest}.frames`), 0);
+    const { next, sum } = expectAll(bytes - payload.length);
+    next.begin();
+    expect(existsSync(oldest)).toBe(false);
+    expect(sum()).toBe(bytes - payload.length);
+    next.close();
+    journal.close();
+    expectAll(bytes - payload.length);
+  });
+
+  it("does not keep what the runner has", async ({ directory }) => {
+    const runner = new FakeRunner();
+    let link = await RunnerLink.open(options(runner, new LinkJournal(directory, { onFailure: fails })));
+    let command = new RunningProcess(contextOf(link), ["cat"], {});
+    let given = 0;
+    const sizes: number[] = [];
+    for (let turn = 1; turn <= 6; turn++) {
+      const piece = Buffer.alloc(32 * 1024, "x");
+      command.stdin?.write(piece);
+      given += piece.length;
+      const received = () =>
+        runner.frames
+          .filter(({ type }) => type === FrameType.input)
+          .reduce((sum, { payload }) => sum + payload.length, 0);
+      await expect.poll(received).toBe(given);
+      await link.ping();
+      ({ link, command } = await goOn(runner, directory));
+      sizes.push(statSync(join(directory, `${turn + 1}.frames`)).size);
+    }
+    expect(Math.max(...sizes)).toBeLessThan(3 * 32 * 1024);
+    link.close(over);
   });
 
   it.skipIf(whyNoSmallDisk !== null)(
