@@ -142,6 +142,19 @@ export class Terminal implements AsyncDisposable {
     }
   }
 
+  /** Whether what a person sees matches before the program ends. */
+  async showsBeforeItsEnd(pattern: RegExp): Promise<boolean> {
+    let hasEnded = false;
+    void this.#script.finally(() => {
+      hasEnded = true;
+    });
+    while (!hasEnded) {
+      if (pattern.test(this.screen.rows.join("\n"))) return true;
+      await sleep(20);
+    }
+    return false;
+  }
+
   /** As a window manager does it: the kernel tells the foreground programs. */
   async resize(rows: number, cols: number): Promise<void> {
     this.screen.resize({ rows, cols });
