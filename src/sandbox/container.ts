@@ -190,14 +190,15 @@ export class SandboxContainer {
     this.#attached?.stream.destroy();
     const { outlivesProcesses, staysAtEnd = false } = this.plan;
     const ending = { isEnding: how?.isEnding === true, staysAtEnd: outlivesProcesses || staysAtEnd };
+    const placeholders = this.#placeholders;
+    const hasPlaceholders = placeholders !== undefined && placeholders.made.length > 0;
+    const early = hasPlaceholders ? this.#placeholdersInUse().catch(() => null) : null;
     if (this.#id !== undefined) {
       this.#mayExist = true;
       await removeAndConfirm(this.engine, this.#id, ending);
       this.#mayExist = false;
     }
-    const placeholders = this.#placeholders;
-    if (placeholders !== undefined && placeholders.made.length > 0)
-      await this.#removePlaceholders(placeholders);
+    if (hasPlaceholders) await this.#removePlaceholders(placeholders, await early);
     if (this.#mayExist) this.#record([]);
     else this.#forget();
   }
@@ -234,12 +235,17 @@ export class SandboxContainer {
 
   /**
    * Removes the placeholders that no other session has mounted or is about to mount. The engine's answer is out of date as
-   * soon as it is given, so the records of others are read afterwards, and nothing is waited for between that and the removal.
+   * soon as it is given, so the records of others are read afterwards, and nothing is waited for between that and the removal. `early` is what it said
+   * before the container was gone: that is enough where nobody else has them. Of two that end at the same time, the second one has to see
+   * that the first is gone.
    */
-  async #removePlaceholders(placeholders: Placeholders): Promise<void> {
+  async #removePlaceholders(placeholders: Placeholders, early: PlaceholderUse | null): Promise<void> {
     const lookedFor = new Set<string>();
+    let answer =
+      early !== null && placeholders.made.every(({ path }) => !early.paths.has(path)) ? early : null;
     while (true) {
-      const { sessions, paths } = await this.#placeholdersInUse();
+      const { sessions, paths } = answer ?? (await this.#placeholdersInUse());
+      answer = null;
       const others = this.#recordedByOthers(placeholders).filter(({ sessionId }) => !sessions.has(sessionId));
       const isCreated = ({ containerId, endpoint }: SandboxRecord) =>
         containerId !== null && endpoint === this.engine.endpoint;

@@ -11,7 +11,7 @@ import {
   string,
 } from "../../lib/json/json-shape.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import { agreeOnApi, newestApi, oldestApi } from "./api-version.js";
+import { agreeOnApi, oldestApi } from "./api-version.js";
 import { asRefusal, engineFailure } from "./engine-failure.js";
 import type { EngineInfo } from "./engine-types.js";
 import type { Modem } from "./modem.js";
@@ -48,10 +48,9 @@ export interface Client {
   readonly product: "docker" | "podman";
   readonly apiVersion: string;
   /**
-   * The engine's answer about itself (`/info`), if it was requested at the same time as its version. The request is made in API version
-   * `newestApi`, because the engine's own is not known yet. An older Docker refuses it, so this promise may reject. Podman answers whatever version
-   * a request names. Its answer is used, because a second one would take hundreds of milliseconds on Debian: each time, Podman asks the package
-   * manager which packages its programs are from.
+   * The engine's answer about itself (`/info`), if it was requested at the same time as its version. The request names no API version, because the
+   * engine's own is not known yet: each engine answers in its newest. The answer is used, because a second one takes several milliseconds of Docker,
+   * and hundreds of Podman on Debian: each time, Podman asks the package manager which packages its programs are from.
    */
   readonly earlyInfo: Promise<unknown> | null;
   /**
@@ -72,10 +71,10 @@ export async function openClient(
   { asksEarly = false, ...options }: { limitMs: number; asksEarly?: boolean | undefined },
 ): Promise<Client> {
   const { address } = modem;
-  const callNewest = caller(openTransport(modem, { apiVersion: newestApi }), address);
-  const earlyInfo = asksEarly ? askAboutItself(callNewest, options) : null;
+  const callUnversioned = caller(openTransport(modem), address);
+  const earlyInfo = asksEarly ? askAboutItself(callUnversioned, options) : null;
   earlyInfo?.catch(() => undefined);
-  const version = await caller(openTransport(modem), address)(
+  const version = await callUnversioned(
     "ask the container engine for its version",
     async (transport, signal) =>
       read(versionReply, await transport.json({ method: "GET", path: "/version" }, signal)),
@@ -89,7 +88,7 @@ export async function openClient(
     product: version.Components?.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
     apiVersion,
     earlyInfo,
-    call: apiVersion === newestApi ? callNewest : caller(openTransport(modem, { apiVersion }), address),
+    call: caller(openTransport(modem, { apiVersion }), address),
   };
 }
 

@@ -38,6 +38,21 @@ describe("the end of a sandbox", () => {
     expect(existsSync(join(directory, ".git"))).toBe(false);
   });
 
+  sandboxTest(
+    "leaves a protected name to whoever else has it, and nothing where all end at once",
+    async ({ directory }) => {
+      const engine = await testEngine();
+      for (let turn = 0; turn < 5; turn++) {
+        const open = async () => await sandboxOn(engine, directory);
+        const [first, ...others] = await Promise.all([open(), open(), open()]);
+        await first.close();
+        expect(existsSync(join(directory, ".git"))).toBe(true);
+        await Promise.all(others.map((one) => one.close()));
+        expect(existsSync(join(directory, ".git"))).toBe(false);
+      }
+    },
+  );
+
   sandboxTest.for(["refused", "cut", "hangs"] as const)(
     "is certain although the engine does not say so at first: %s",
     async (fate, { directory }) => {
