@@ -11,8 +11,8 @@ export type FloodOrder =
   | { kind: "latency"; rounds: number };
 
 export interface FloodMeasures {
-  /** MB/s of both sides in each round, and MB the process grew by in each of ours. */
-  throughput: { ours: number[][]; engine: number[][]; growth: number[] };
+  /** MB/s of each side in each round, and MB the process grew by in each of ours. */
+  throughput: { ours: number[][]; engine: number[][]; relayed: number[][]; growth: number[] };
   listening: { growth: number[] };
   /** Milliseconds of short commands before and during each flood. */
   latency: { idle: number[][]; flooded: number[][] };
@@ -26,6 +26,8 @@ interface Message {
 
 const floodBytes = 1_000_000_000;
 const flood = ["head", "-c", String(floodBytes), "/dev/zero"];
+/** The least that a program between a command and its stream can do: it copies, and neither numbers nor keeps anything. */
+const relayedFlood = ["sh", "-c", `${flood.join(" ")} | cat`];
 const memorySampleMs = 20;
 /** By then the flood's first bytes have long arrived. */
 const underWayMs = 100;
@@ -59,18 +61,24 @@ async function measureThroughput(sandbox: Sandbox, rounds: number): Promise<Floo
     growth.push(memory.grownBy());
     return megabytesPerSecond(takenMs);
   };
-  const overEngine = async () => {
-    const takenMs = await timed(() => execOverEngineApi(sandbox, flood));
+  const overEngine = (argv: string[]) => async () => {
+    const takenMs = await timed(() => execOverEngineApi(sandbox, argv));
     return megabytesPerSecond(takenMs);
   };
-  const { ours, engine } = await takeTurns(
+  const { ours, engine, relayed } = await takeTurns(
     {
       ours: { name: "sandbox.exec", batch: 1, sample: inSandbox },
-      engine: { name: "Engine API exec", batch: 1, sample: overEngine },
+      engine: { name: "Engine API exec", batch: 1, sample: overEngine(flood) },
+      relayed: { name: "Engine API exec, through cat", batch: 1, sample: overEngine(relayedFlood) },
     },
     { rounds, signal: new AbortController().signal },
   );
-  return { ours: [...ours.rounds] as number[][], engine: [...engine.rounds] as number[][], growth };
+  return {
+    ours: [...ours.rounds] as number[][],
+    engine: [...engine.rounds] as number[][],
+    relayed: [...relayed.rounds] as number[][],
+    growth,
+  };
 }
 
 async function measureListening(sandbox: Sandbox, rounds: number): Promise<FloodMeasures["listening"]> {

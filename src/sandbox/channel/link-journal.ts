@@ -187,10 +187,10 @@ export class LinkJournal {
     const number = (this.#segments.at(-1)?.number ?? 0) + 1;
     this.close();
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND;
-    this.#file = openSync(join(this.#directory, fileName(number)), flags | constants.O_NOFOLLOW, 0o600);
+    this.#file = openSync(this.#pathOf(number), flags | constants.O_NOFOLLOW, 0o600);
     const segment = { number, bytes: 0, headBytes: 0 };
     this.#segments.push(segment);
-    const dropped = this.#dropOldest();
+    const tooOld = this.#countTooOld();
     const state = this.takeState?.();
     if (state !== undefined)
       this.#write(RecordKind.checkpoint, [
@@ -198,36 +198,40 @@ export class LinkJournal {
           state: { ...state, kept: [...state.kept], open: this.#open },
           notes: this.#notes,
           lost: this.#lost,
-          oldest: this.#segments[0]?.number ?? number,
+          oldest: this.#segments[tooOld]?.number ?? number,
         }),
       ]);
     segment.headBytes = segment.bytes;
     // Not before a file says what was lost with them: this process may be killed in between.
-    for (const path of dropped) unlinkSync(path);
+    for (const { number } of this.#segments.splice(0, tooOld)) unlinkSync(this.#pathOf(number));
   }
 
-  /** What goes with a file is added up, so that a reader knows how much of a command's output is lost. Returns the files. */
-  #dropOldest(): string[] {
-    const dropped: string[] = [];
-    const total = () => this.#segments.reduce((sum, { bytes }) => sum + bytes, 0);
-    while (this.#segments.length > 1 && total() > JOURNAL_BYTES) {
-      const oldest = this.#segments.shift() as Segment;
-      const path = join(this.#directory, fileName(oldest.number));
-      for (const { kind, payload } of recordsIn(readFileSync(path)).records) {
+  /** How many files have to go. What goes with them is added up, so that a reader knows how much of a command's output is lost. */
+  #countTooOld(): number {
+    let count = 0;
+    let total = this.#segments.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const { number, bytes } of this.#segments.slice(0, -1)) {
+      if (total <= JOURNAL_BYTES) break;
+      for (const { kind, payload } of recordsIn(readFileSync(this.#pathOf(number))).records) {
         if (kind !== RecordKind.received) continue;
-        const { type, channel, bytes } = headOf(payload);
+        const { type, channel, bytes: length } = headOf(payload);
         if (!isOutput(type)) continue;
         const lost = this.#lost.get(channel) ?? { stdout: 0, stderr: 0 };
-        lost[type === FrameType.stderr ? "stderr" : "stdout"] += bytes;
+        lost[type === FrameType.stderr ? "stderr" : "stdout"] += length;
         this.#lost.set(channel, lost);
       }
-      dropped.push(path);
+      total -= bytes;
+      count++;
     }
     // Of commands that nobody asks for any more, it is not worth knowing.
     const known = new Set([...this.#notes.values()].map(({ channel }) => channel));
     for (const channel of this.#lost.keys())
       if (!known.has(channel) && !this.#open.has(channel)) this.#lost.delete(channel);
-    return dropped;
+    return count;
+  }
+
+  #pathOf(number: number): string {
+    return join(this.#directory, fileName(number));
   }
 
   #attempt(write: () => void): void {
@@ -247,7 +251,7 @@ export class LinkJournal {
 
   /** A journal with a gap would let another process go on from a wrong place. */
   #forget(): void {
-    for (const { number } of this.#segments) rmSync(join(this.#directory, fileName(number)), { force: true });
+    for (const { number } of this.#segments) rmSync(this.#pathOf(number), { force: true });
     this.#segments.length = 0;
   }
 }

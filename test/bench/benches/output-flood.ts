@@ -14,12 +14,17 @@ export const outputFlood: Bench = {
 
 async function throughput(context: BenchContext): Promise<Row[]> {
   const rounds = context.isQuick ? 2 : 8;
-  const { ours, engine, growth } = await measure(context, { kind: "throughput", rounds });
+  const { ours, engine, relayed, growth } = await measure(context, { kind: "throughput", rounds });
   return [
     compare(
       { name: "sandbox.exec", rounds: ours },
       { name: "Engine API exec", rounds: engine },
       { title: "1 GB of stdout", unit: "MB/s", direction: "ours / rival" },
+    ),
+    compare(
+      { name: "sandbox.exec", rounds: ours },
+      { name: "Engine API exec, through cat", rounds: relayed },
+      { title: "1 GB of stdout, as the least relay passes it on", unit: "MB/s", direction: "ours / rival" },
     ),
     quantity(
       { name: "sandbox.exec", values: growth },

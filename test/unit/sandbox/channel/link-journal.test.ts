@@ -257,6 +257,22 @@ describe("a journal", () => {
     expectAll(bytes - payload.length);
   });
 
+  it("leaves none of its files where it fails while the oldest go", ({ directory }) => {
+    const failures: unknown[] = [];
+    const journal = new LinkJournal(directory, { onFailure: (error) => failures.push(error) });
+    const full = new Error("no space left");
+    journal.takeState = () => {
+      if (readdirSync(directory).length > 8) throw full;
+      return { bootId: 9n, received: 0n, acknowledged: 0n, kept: [], lastChannel: 1 };
+    };
+    journal.begin();
+    journal.sent(encodeFrame(FrameType.spawn, 1, Buffer.alloc(20)));
+    const payload = Buffer.alloc(64 * 1024);
+    while (failures.length === 0) journal.received({ type: FrameType.stdout, channel: 1, payload });
+    expect(failures).toEqual([full]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
   it("does not keep what the runner has", async ({ directory }) => {
     const runner = new FakeRunner();
     let link = await RunnerLink.open(options(runner, new LinkJournal(directory, { onFailure: fails })));
