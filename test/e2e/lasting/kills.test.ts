@@ -54,7 +54,7 @@ async function expectNothingLeft(home: string, ids: readonly string[]): Promise<
 }
 
 /** The longest of these tests kills twice in a round, and starts a sandbox each time. */
-const timeout = 60_000 + rounds * 30_000;
+const timeout = 300_000 + rounds * 30_000;
 
 describe(`killed ${rounds} times at random moments`, { timeout }, () => {
   it("the owner of a lasting sandbox costs no command, and no byte of one", async () => {
