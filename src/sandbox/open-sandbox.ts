@@ -367,7 +367,7 @@ async function recordLasting(
   const knownListeners = listeners === null ? null : [...listeners.known];
   const { endpoint } = engine;
   writeResumeRecord(lasting, {
-    ...{ format: 1, plan, imageId, containerId, endpoint, token: token.toString("hex"), placeholders },
+    ...{ format: 2, plan, imageId, containerId, endpoint, token: token.toString("hex"), placeholders },
     tree: tree && { ...tree.top, changedNs: String(tree.top.changedNs) },
     knownListeners,
     ...{ hasInspection: (inspection ?? null) !== null, branch: branch?.name ?? null },

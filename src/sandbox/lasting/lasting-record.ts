@@ -20,8 +20,11 @@ import type { Warn } from "../warnings.js";
 
 /** What another process needs, besides the journal, to go on with a sandbox whose process was killed. */
 export interface ResumeRecord {
-  /** Goes up when a later version of brig could not read what this one writes. */
-  format: 1;
+  /**
+   * Goes up when an earlier version of brig would read what this one writes otherwise than it is meant. With 2, the journal says what the runner has
+   * acknowledged.
+   */
+  format: 1 | 2;
   plan: SandboxPlan;
   imageId: string;
   containerId: string;
@@ -63,7 +66,7 @@ export function readResumeRecord(directory: string): ResumeRecord | null {
     const stat = fstatSync(file);
     if (!stat.isFile() || stat.size > MAX_BYTES) return null;
     const record = parseJson(readFileSync(file, "utf8")) as ResumeRecord | undefined;
-    return record?.format === 1 ? record : null;
+    return record?.format === 1 || record?.format === 2 ? record : null;
   } catch {
     return null;
   } finally {
