@@ -110,7 +110,13 @@ describe(`killed ${rounds} times at random moments`, { timeout }, () => {
       await starting;
       await expect.poll(() => place.ownerPid(), patience).not.toBeNull();
     }
-    const listed: { name: string; id: string }[] = JSON.parse((await place.run("ps", "--json")).stdout);
+    let listed: { name: string; id: string }[] = [];
+    const names = async () => {
+      listed = JSON.parse((await place.run("ps", "--json")).stdout);
+      return listed.map(({ name }) => name);
+    };
+    // The last owner may still be removing what the one before it had begun.
+    await expect.poll(names, patience).not.toContain(null);
     for (const { name, id } of listed) {
       ids.add(id);
       expect((await place.run("exec", "--in", name, "--", "echo", name)).stdout).toBe(`${name}\n`);
