@@ -1,6 +1,6 @@
 import { isBrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
-import type { SessionAuthority } from "../sandbox/index.js";
+import type { RestorePointOptions, SessionAuthority } from "../sandbox/index.js";
 import type { McpServers, ToolRegistry } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import { type AgentPlace, conversationAgents, withOneQuestionAtATime } from "./agents/conversation-agents.js";
@@ -165,11 +165,11 @@ export class AgentConversation implements Conversation {
     }
   }
 
-  async undo({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<UndoneChanges | null> {
+  async undo({ signal, onCopied }: RestorePointOptions = {}): Promise<UndoneChanges | null> {
     this.#refuseDuringTurn("changes are undone between turns");
     using turn = this.#openTurn(signal);
     await this.#replaceLostSandbox();
-    return await this.#parts.restorePoints.undo(await this.sandbox, turn.signal);
+    return await this.#parts.restorePoints.undo(await this.sandbox, { signal: turn.signal, onCopied });
   }
 
   async changeSetting({ setting, sandbox }: SettingChange): Promise<void> {

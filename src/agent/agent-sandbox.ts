@@ -1,4 +1,4 @@
-import type { AskAboutHost, EgressAttempt } from "../sandbox/index.js";
+import type { AskAboutHost, EgressAttempt, RestorePointOptions } from "../sandbox/index.js";
 import type { ChangeConflict, FileChange, ToolSandbox } from "../tools/index.js";
 import type { SessionRestorePoint, UndoneChanges } from "./session/restore-point.js";
 
@@ -36,7 +36,7 @@ export interface AgentSandbox extends ToolSandbox {
    */
   restorePoint?(options?: { signal?: AbortSignal | undefined }): Promise<SessionRestorePoint | null>;
   /** Takes back what changed at the last restore point, while processes go on. Null if there is nothing to undo. */
-  undo?(options?: { signal?: AbortSignal | undefined }): Promise<UndoneChanges | null>;
+  undo?(options?: RestorePointOptions): Promise<UndoneChanges | null>;
 }
 
 /** A sandbox on a copy of another one's workspace. */

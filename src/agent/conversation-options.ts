@@ -1,5 +1,5 @@
 import type { BrigError } from "../errors.js";
-import type { SessionAuthority, TruncationPolicy } from "../sandbox/index.js";
+import type { RestorePointOptions, SessionAuthority, TruncationPolicy } from "../sandbox/index.js";
 import type { McpServers, ToolRegistry, ToolRegistryOptions } from "../tools/index.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { AgentsOptions } from "./agents/agents-options.js";
@@ -208,7 +208,7 @@ export interface Conversation {
    * before it did. The model is told so. Null if there is nothing to undo. Errors: `workspace.invalid` for a
    * workspace of another kind, those of the sandbox. During a turn this is a TypeError.
    */
-  undo(options?: { signal?: AbortSignal | undefined }): Promise<UndoneChanges | null>;
+  undo(options?: RestorePointOptions): Promise<UndoneChanges | null>;
   /**
    * Changes the setting for the following turns; during a turn this is a TypeError. A new sandbox replaces
    * the current one, which is closed, with everything still running in it, if the conversation opened it.

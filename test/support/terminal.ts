@@ -142,14 +142,16 @@ export class Terminal implements AsyncDisposable {
     }
   }
 
-  /** Whether what a person sees matches before the program ends. */
-  async showsBeforeItsEnd(pattern: RegExp): Promise<boolean> {
+  /** Whether what a person sees matches before the program ends, or before it matches `end`. */
+  async showsBeforeItsEnd(pattern: RegExp, end?: RegExp): Promise<boolean> {
     let hasEnded = false;
     void this.#script.finally(() => {
       hasEnded = true;
     });
     while (!hasEnded) {
-      if (pattern.test(this.screen.rows.join("\n"))) return true;
+      const seen = this.screen.rows.join("\n");
+      if (pattern.test(seen)) return true;
+      if (end?.test(seen)) return false;
       await sleep(20);
     }
     return false;

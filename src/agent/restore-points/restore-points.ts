@@ -1,5 +1,6 @@
 import { BrigError, isBrigError, messageWithHint } from "../../errors.js";
 import { AfterAbort } from "../../lib/time/after-abort.js";
+import type { RestorePointOptions } from "../../sandbox/index.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import type { UndoneChanges } from "../session/restore-point.js";
 import { restorePointRecord, undoRecord } from "../session/write/session-records.js";
@@ -38,13 +39,13 @@ export class RestorePoints {
   }
 
   /** Undoes the last restore point, and tells the model so. Errors: `workspace.invalid`, those of the sandbox. */
-  async undo(sandbox: AgentSandbox, signal: AbortSignal): Promise<UndoneChanges | null> {
+  async undo(sandbox: AgentSandbox, options: RestorePointOptions): Promise<UndoneChanges | null> {
     if (!sandbox.snapshotId || sandbox.undo === undefined)
       throw new BrigError("only changes of a copy-on-write workspace can be undone", {
         code: "workspace.invalid",
         hint: "start the session with --workspace overlay",
       });
-    const undone = await sandbox.undo({ signal });
+    const undone = await sandbox.undo(options);
     if (undone === null) return null;
     this.#transcript.keep(undoRecord(undone));
     this.#transcript.recordItem(undoneMessage(undone.point));

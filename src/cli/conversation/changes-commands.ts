@@ -62,10 +62,9 @@ export async function applyToHost({ argument, signal }: SlashCall, parts: SlashP
     conflicts,
     skipped,
     findings = [],
-  } = await sandbox.apply({
-    paths: paths.length === 0 ? undefined : paths,
-    signal,
-  });
+  } = await parts.showWork("applying the changes", signal, async (onCopied) =>
+    sandbox.apply({ paths: paths.length === 0 ? undefined : paths, signal, onCopied }),
+  );
   if (skipped.length > 0) show(listing("never applied", skipped.map(reasonText)));
   if (conflicts.length > 0) {
     show(listing("in conflict with your files", conflicts.map(reasonText)));
@@ -82,7 +81,9 @@ export async function undoLastCall({ signal }: SlashCall, parts: SlashParts): Pr
   const { conversation, show } = parts;
   if ((await copyOnWriteSandbox(conversation)) === null) return show(needsCopyOnWrite("undo"));
   if (parts.hasBusyAgents()) return show(agentsAtWork("undo"));
-  const undone = await conversation.undo({ signal });
+  const undone = await parts.showWork("taking back the changes", signal, async (onCopied) =>
+    conversation.undo({ signal, onCopied }),
+  );
   if (undone === null) return show(notice("there is nothing to undo"));
   const { changes, count } = undone.point;
   const paths = changes.map(({ path, change }) => `${putBack[change]} ${path}`);

@@ -70,6 +70,28 @@ function shownCopies(store: ScreenParts["store"]): OnCopied {
   };
 }
 
+const REDRAW_MS = 500;
+
+/** Shows while this runs what it does, for how long already, and how many of the changed files are copied. */
+async function showWork<T>(
+  store: ScreenParts["store"],
+  { what, signal, run }: { what: string; signal: AbortSignal; run: (onCopied: OnCopied) => Promise<T> },
+): Promise<T> {
+  const text = new CopiedText();
+  const startedAt = Date.now();
+  const timer = setInterval(() => {
+    const work = { what, startedAt, isStopping: signal.aborted };
+    const copied = text.at(performance.now());
+    store.update((state) => ({ ...state, now: Date.now(), work, copied }));
+  }, REDRAW_MS);
+  try {
+    return await run(text.onCopied);
+  } finally {
+    clearInterval(timer);
+    store.update((state) => ({ ...state, work: null, copied: null }));
+  }
+}
+
 async function openHistory(
   { config, options }: PreparedSession,
   { environment }: CliContext,
@@ -179,6 +201,7 @@ function createActions(session: Session, completer: Completer): ConversationActi
         sessions,
         context,
         hasBusyAgents: () => hasBusyAgents(store.read()),
+        showWork: async (what, signal, run) => await showWork(store, { what, signal, run }),
         onNewSandbox: () => sessions.showStart(),
         describeTools: () => toolRows(sessions, context),
       });

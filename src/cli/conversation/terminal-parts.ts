@@ -52,6 +52,7 @@ function sessionCommands(setup: PreparedSession): SessionCommand[] {
             show: (block) => void shown.push(blockText(block)),
             describeTools: () => [],
             hasBusyAgents: () => false,
+            showWork: async (_what, _signal, run) => await run(() => undefined),
             onNewSandbox: () => undefined,
           },
         );

@@ -89,3 +89,42 @@ it("the end of a session says how many of its changes are stored, and how long t
     return hasShown;
   });
 }, 900_000);
+
+it("/apply and /undo say how many of the changed files are copied, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  const script = join(place.workspace, "../play.json");
+  const shell = (command: string) => ({ shell: { command: ["sh", "-c", command], timeout_ms: 120_000 } });
+  /** What a person asks for in a conversation in which the model has run these scripts. */
+  const asks = async (command: string, scripts: string[], estimate: RegExp, done: RegExp) => {
+    const calls = scripts.map((one) => ({ calls: [shell(one)] }));
+    await writeFile(script, JSON.stringify({ steps: [...calls, { text: "Written." }] }));
+    const conversation = await place.terminal([
+      ...["-a", "never", "--script", script],
+      ...["--workspace", "overlay", "write"],
+    ]);
+    await conversation.waitForScreen(/^(?![\s\S]*◦ )[\s\S]*● Written\.[\s\S]*\n›\s*\n/);
+    conversation.type(`${command}\r`);
+    const hasShown = await conversation.showsBeforeItsEnd(estimate, done);
+    await conversation.waitForScreen(done);
+    await conversation.waitForScreen(/^(?![\s\S]*(?:◦ | of \d+ files))/);
+    conversation.type("\x04");
+    expect((await conversation.end()).exitStatus).toBe(0);
+    return hasShown;
+  };
+  await withMoreAndMore((files) =>
+    asks(
+      "/apply",
+      [writing(files, `d${files}`)],
+      /◦ applying the changes \d+ s · \d+ of \d+ files, .* left · esc interrupts/,
+      new RegExp(`and ${files + 1 - 100} more`),
+    ),
+  );
+  await withMoreAndMore((files) =>
+    asks(
+      "/undo",
+      [writing(files, "f"), "rm -r f"],
+      /◦ taking back the changes \d+ s · \d+ of \d+ files, .* left · esc interrupts/,
+      new RegExp(`and ${files + 1 - 100} more`),
+    ),
+  );
+}, 900_000);

@@ -99,6 +99,8 @@ function workRows(
       now: state.now,
       isAsking: state.question !== null,
       interrupts: interruptingKey(state),
+      work: state.work,
+      copied: state.copied,
     }),
   ];
 }
@@ -202,18 +204,24 @@ export function activityRows(
     now,
     isAsking,
     interrupts,
-  }: { columns: number; now: number; isAsking: boolean; interrupts: "esc" | "ctrl-C" },
+    work = null,
+    copied = null,
+  }: { columns: number; now: number; isAsking: boolean; interrupts: "esc" | "ctrl-C" } & Partial<
+    Pick<ScreenState, "work" | "copied">
+  >,
 ): StyledLine[] {
-  if (turn === null) return [];
-  const what = turn.isStopping
+  const busy = turn ?? work;
+  if (busy === null) return [];
+  const what = busy.isStopping
     ? "stopping"
     : isAsking
       ? "waiting for you"
       : isCompacting
         ? "summarising"
-        : "working";
-  const hint = turn.isStopping ? "" : ` · ${interrupts} interrupts`;
-  const text = `${what} ${seconds(now - turn.startedAt)}${hint}`;
+        : (work?.what ?? "working");
+  const amount = copied === null ? "" : ` · ${copied}`;
+  const hint = busy.isStopping ? "" : `${amount} · ${interrupts} interrupts`;
+  const text = `${what} ${seconds(now - busy.startedAt)}${hint}`;
   return [blank, [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")]];
 }
 

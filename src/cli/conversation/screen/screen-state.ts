@@ -23,7 +23,9 @@ export interface ScreenState {
   isUnfolded: boolean;
   /** `choosing`: there is no session yet, only a question. */
   stage: "choosing" | "starting" | "open" | "leaving" | "left";
-  /** How much of the changes is kept, while the session ends. */
+  /** What a command of the person does, once it takes a while. */
+  work: { what: string; startedAt: number; isStopping: boolean } | null;
+  /** How much of the changes is copied, during such work and while the session ends. */
   copied: string | null;
   /** Whether the program is suspended and the shell has the terminal. */
   isSuspended: boolean;
@@ -48,6 +50,7 @@ export function initialScreen(size: ScreenSize, now: number): ScreenState {
     now,
     isUnfolded: false,
     stage: "starting",
+    work: null,
     copied: null,
     isSuspended: false,
   };

@@ -92,6 +92,14 @@ describe("the live part of the screen", () => {
     expect(activity(stopping)).toBe("◦ stopping 1 m 01 s");
   });
 
+  it("says what a command does with the changes, how much is copied, and until when it can be stopped", () => {
+    const work = { what: "applying", startedAt: 0, isStopping: false };
+    const applying = { ...open, now: 3000, work, copied: "2 of 9 files" };
+    expect(rows(applying)[1]).toBe("◦ applying 3 s · 2 of 9 files · esc interrupts");
+    expect(rows({ ...applying, copied: null })[1]).toBe("◦ applying 3 s · esc interrupts");
+    expect(rows({ ...applying, work: { ...work, isStopping: true } })[1]).toBe("◦ stopping 3 s");
+  });
+
   it("shows more of an output where that is asked for", () => {
     expect(rows(busy([running("c", 100)], { isUnfolded: true })).length).toBeGreaterThan(15);
   });
