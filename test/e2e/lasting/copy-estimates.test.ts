@@ -61,6 +61,36 @@ it("fork, apply, undo and stop say how many of the changed files are copied, and
   });
 }, 900_000);
 
+it("rm says of a sandbox that still runs how many of its changes are stored, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  await withMoreAndMore(async (files) => {
+    const name = `r${files}`;
+    await upIn(place, "--workspace", "overlay", "--name", name);
+    await place.run("exec", "--in", name, "--detach", "--", "sh", "-c", writing(files, "d"));
+    const done = ["exec", "--in", name, "--", "sh", "-c", `test $(ls d | wc -l) = ${files}`];
+    await expect.poll(() => place.run(...done), { timeout: 300_000 }).toMatchObject({ exitCode: 0 });
+    return await shows(place, new RegExp(`ending ${name}, \\d+ of \\d+ files, .* left`), "rm", name);
+  });
+}, 900_000);
+
+it("the ends of brig exec and brig shell say how many of the changes are stored, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  const ending = /ending the sandbox, \d+ of \d+ files, .* left/;
+  await withMoreAndMore((files) =>
+    shows(place, ending, "exec", "--workspace", "overlay", "--", "sh", "-c", writing(files, "d")),
+  );
+  await withMoreAndMore(async (files) => {
+    const shell = await place.terminal(["shell", "--workspace", "overlay"]);
+    shell.type(`${writing(files, "d")}; exit\r`);
+    const hasShown = await shell.showsBeforeItsEnd(ending);
+    expect((await shell.end()).exitStatus).toBe(0);
+    const left = shell.screen.history.join("\n");
+    expect(left).toMatch(/\d+ changed paths are not applied yet/);
+    expect(left).not.toContain("ending the sandbox");
+    return hasShown;
+  });
+}, 900_000);
+
 it("the end of a session says how many of its changes are stored, and how long the rest may take", async () => {
   const place = await lastingPlace();
   const script = join(place.workspace, "../play.json");
