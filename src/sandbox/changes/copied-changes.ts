@@ -17,6 +17,7 @@ export class CopyCount {
   readonly #copied: CopiedChanges = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 };
   /** How much of a file is done when it is copied once. */
   #share = 1;
+  #reachedBytes = 0;
 
   constructor(onCopied: OnCopied | undefined) {
     this.#onCopied = onCopied;
@@ -36,8 +37,15 @@ export class CopyCount {
     this.#share = 1 / 2;
   }
 
+  /** So much is copied of the one file that is copied now, until it is added. */
+  reach(bytes: number): void {
+    this.#reachedBytes = Math.max(this.#reachedBytes, bytes);
+    this.#tell();
+  }
+
   /** Files of these sizes have been copied. */
   add(sizes: readonly number[]): void {
+    this.#reachedBytes = 0;
     this.#copied.files += this.#share * sizes.length;
     this.#copied.bytes += this.#share * sum(sizes);
     this.#tell();
@@ -64,7 +72,7 @@ export class CopyCount {
   #tell(): void {
     const { files, bytes, totalFiles, totalBytes } = this.#copied;
     this.#onCopied?.({
-      ...{ files: Math.floor(files), bytes: Math.floor(bytes) },
+      ...{ files: Math.floor(files), bytes: Math.floor(bytes + this.#reachedBytes) },
       ...{ totalFiles: Math.ceil(totalFiles), totalBytes: Math.ceil(totalBytes) },
     });
   }

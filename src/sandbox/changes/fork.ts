@@ -1,7 +1,7 @@
 import { isBrigError } from "../../errors.js";
 import { FROM_PATH, MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { CommandContext } from "../process/command.js";
-import type { BaseState, FileStamp, PresentState } from "../tree/tree-changes.js";
+import { type BaseState, type FileStamp, occupiedBytes, type PresentState } from "../tree/tree-changes.js";
 import { isStage } from "../tree/tree-commit.js";
 import { type CopyRecord, copyTree } from "../tree/tree-copy.js";
 import { recordOf } from "./commit.js";
@@ -68,6 +68,10 @@ export async function fillFork(
     onDone(paths: readonly Buffer[]) {
       const done = paths.flatMap((path) => byPath.get(keyOf(path)) ?? []);
       count.add(sizesOfFiles(done));
+    },
+    onReached(path: Buffer, share: number) {
+      const sizeBytes = occupiedBytes(byPath.get(keyOf(path))?.now ?? null);
+      count.reach(Math.floor(share * sizeBytes));
     },
   };
   const copied = await copyTree(keeper, request).catch((error: unknown) => {

@@ -1,10 +1,12 @@
+import { pause } from "../../lib/time/pause.js";
 import { protocolError } from "../channel/frames.js";
 import { COPY_RESULT_BYTES, COPY_STATE_BYTES, CopyOutcome } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform } from "../files/file-request.js";
+import { listDirectory, statFile } from "../files/files.js";
 import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import type { FileStamp } from "./tree-changes.js";
-import { encodeRecord, sortRecords, type TreeRecord } from "./tree-commit.js";
+import { encodeRecord, isStage, sortRecords, type TreeRecord } from "./tree-commit.js";
 
 /** A change to copy. The content of a "put" is that of the same path in the other tree, up to `maxBytes`. */
 export type CopyRecord = TreeRecord & { expects: "any"; maxBytes?: number };
@@ -20,6 +22,8 @@ export interface CopyRequest {
   signal?: AbortSignal | undefined;
   /** Called with paths that are done, some 2000 at a time. */
   onDone?: ((paths: readonly Buffer[]) => void) | undefined;
+  /** Called every while with how far the copy of a large file is, from 0 to 1. No other file is copied meanwhile. */
+  onReached?: ((path: Buffer, share: number) => void) | undefined;
 }
 
 export interface CopiedPath {
@@ -32,7 +36,7 @@ export interface CopiedPath {
 
 /** The runner takes no request of more than 4 MiB. */
 const BATCH_BYTES = 1024 * 1024;
-/** The runner says rarely what is done of a request, and at its end. */
+/** The runner says rarely what is done of a request, and at its end. A larger file has a request of its own. */
 const BATCH_CONTENT_BYTES = 128 * 1024 * 1024;
 const NO_RECORD = 0xffff_ffff;
 
@@ -68,13 +72,15 @@ function inBatches(records: readonly SortedRecord[]): SortedRecord[][] {
   let [bytes, contentBytes] = [BATCH_BYTES, 0];
   for (const record of records) {
     const size = encodeRecord(record).length;
-    if (bytes + size > BATCH_BYTES || contentBytes > BATCH_CONTENT_BYTES) {
+    const { maxBytes = 0 } = record;
+    const isFull = bytes + size > BATCH_BYTES || contentBytes > BATCH_CONTENT_BYTES;
+    if (isFull || maxBytes > BATCH_CONTENT_BYTES) {
       batches.push([]);
       [bytes, contentBytes] = [0, 0];
     }
     batches.at(-1)?.push(record);
     bytes += size;
-    contentBytes += record.maxBytes ?? 0;
+    contentBytes += maxBytes;
   }
   return batches;
 }
@@ -82,7 +88,7 @@ function inBatches(records: readonly SortedRecord[]): SortedRecord[][] {
 async function copyBatch(
   context: CommandContext,
   batch: readonly SortedRecord[],
-  { target, from, maxBytes, signal, onDone }: CopyRequest,
+  { target, from, maxBytes, signal, onDone, onReached }: CopyRequest,
 ): Promise<{ paths: CopiedPath[]; bytes: number }> {
   signal?.throwIfAborted();
   if (batch.length === 0) return { paths: [], bytes: 0 };
@@ -104,6 +110,7 @@ async function copyBatch(
     signal,
     onOutput,
   };
+  await using _ = onReached && follow(context, batch, { target, onReached });
   const record = await perform(context, file);
   signal?.throwIfAborted();
   const { bytes, failed } = parseResult(record, { records: batch.length, maxBytes });
@@ -115,6 +122,59 @@ async function copyBatch(
   if (all.length !== batch.length * COPY_STATE_BYTES)
     throw protocolError("a copy with too few or too many states");
   return { paths: batch.map((one, index) => parseState(all.subarray(index * COPY_STATE_BYTES), one)), bytes };
+}
+
+/** How often to look how far the copy of a large file is. */
+const LOOK_MS = 250;
+/** Directories with such names may be left of earlier copies. No more of them are looked into. */
+const MAX_STAGES = 10;
+
+/** Looks until this is disposed of how far the copy of a large file is. */
+function follow(
+  context: CommandContext,
+  [first]: readonly SortedRecord[],
+  { target, onReached }: { target: string; onReached: (path: Buffer, share: number) => void },
+): AsyncDisposable {
+  const { path = Buffer.alloc(0), maxBytes = 0 } = first ?? {};
+  const over = new AbortController();
+  const { signal } = over;
+  let stages: string[] = [];
+  const look = async () => {
+    if (stages.length !== 1) stages = await stagesIn(context, target, signal);
+    for (const stage of stages) {
+      const options = { followSymlinks: false, refuseSymlinks: true, signal };
+      const found = await statFile(context, `${target}/${stage}/new`, options).catch(() => null);
+      if (found === null) continue;
+      stages = [stage];
+      if (!signal.aborted) onReached(path, Math.min(1, found.sizeBytes / maxBytes));
+    }
+  };
+  const following = async () => {
+    while (!signal.aborted) {
+      await look();
+      await pause(LOOK_MS, signal);
+    }
+  };
+  // How far a copy is matters to nobody once it has failed, and the copy itself says why.
+  const followed = maxBytes > BATCH_CONTENT_BYTES ? following().catch(() => undefined) : null;
+  return {
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await followed;
+    },
+  };
+}
+
+async function stagesIn(context: CommandContext, target: string, signal: AbortSignal): Promise<string[]> {
+  const found: string[] = [];
+  await listDirectory(context, target, {
+    signal,
+    onEntries(entries) {
+      const stages = entries.filter(({ nameBytes }) => isStage(nameBytes)).map(({ name }) => name);
+      found.push(...stages.slice(0, MAX_STAGES - found.length));
+    },
+  });
+  return found;
 }
 
 /** A copy says how many bytes it takes in the field in which a commit says which size it expects. */

@@ -56,3 +56,19 @@ it("more than was expected adds to the total", () => {
   count.expect([1, 1]);
   expect(told.at(-1)).toEqual({ files: 1, bytes: 1, totalFiles: 3, totalBytes: 3 });
 });
+
+it("so much as is reached of a file counts until the file itself does", () => {
+  const { count, told } = counting();
+  count.expect([10, 4]);
+  for (const bytes of [3, 8, 7]) count.reach(bytes);
+  count.add([10]);
+  count.reach(1);
+  expect(told.map(({ files, bytes }) => [files, bytes])).toEqual([
+    [0, 0],
+    [0, 3],
+    [0, 8],
+    [0, 8],
+    [1, 10],
+    [1, 11],
+  ]);
+});

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { type CopyRecord, copyTree } from "../../../../src/sandbox/tree/tree-copy.js";
-import { type PlayedAnswer, type PlayedRequest, playedFiles } from "../channel/played-files.js";
+import {
+  listEntry,
+  type PlayedAnswer,
+  type PlayedRequest,
+  playedFiles,
+  statResult,
+} from "../channel/played-files.js";
 
 const put = (path: string, maxBytes?: number): CopyRecord => ({
   ...{ action: "put", path, content: 0, mode: 0o644, expects: "any" },
@@ -214,5 +220,46 @@ describe("what is done of a copy", () => {
       ["d"],
     ]);
     expect(played.requests).toHaveLength(2);
+  });
+
+  it("is told of a large file while it is copied, by how far its copy is in the stage", async () => {
+    const told: [string, number][] = [];
+    let end: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const sizes = [50n, 100n, 900n].map((mib) => mib * BigInt(MIB));
+    const played = await playedFiles(({ operation, path, ...asked }) => {
+      if (operation === "list") {
+        const names = ["file", ".brig-stage-left", ".brig-stage-new"];
+        return { result: Buffer.concat(names.map((name) => listEntry(2, name))) };
+      }
+      if (operation === "stat") {
+        if (String(path) !== "/merged/.brig-stage-new/new") return { errno: 2 };
+        return { result: statResult({ type: 1, size: sizes.shift() ?? 0n }) };
+      }
+      const records = recordsIn({ operation, path, ...asked });
+      const output = done(records.length);
+      return { output, result: resultOf({}), until: records[0]?.path === "large" ? until : undefined };
+    });
+    await copyTree(played.context, {
+      ...{ ...request, maxBytes: 1000 * MIB },
+      records: [put("before", MIB), put("large", 200 * MIB), put("zoo", MIB)],
+      onReached(path, share) {
+        told.push([String(path), share]);
+        if (told.length === 3) end();
+      },
+    });
+    expect(told.slice(0, 3)).toEqual([
+      ["large", 0.25],
+      ["large", 0.5],
+      ["large", 1],
+    ]);
+    const copies = played.requests.filter(({ operation }) => operation === "copy");
+    expect(copies.map((one) => recordsIn(one).map(({ path }) => path))).toEqual([
+      ["before"],
+      ["large"],
+      ["zoo"],
+    ]);
   });
 });
