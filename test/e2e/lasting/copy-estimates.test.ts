@@ -1,12 +1,17 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { execa } from "execa";
 import { expect, it } from "vitest";
+import { pause } from "../../../src/lib/time/pause.js";
 import { type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
 
 /** What is over in a moment on one machine takes a minute on another: there are more and more files, until somebody waits for an estimate of them. */
-async function withMoreAndMore(attempt: (files: number) => Promise<boolean>): Promise<void> {
-  for (let files = 4000; files <= 256_000; files *= 4) if (await attempt(files)) return;
-  throw new Error("however many files there were, no estimate was shown");
+async function withMoreAndMore(
+  attempt: (files: number) => Promise<boolean>,
+  { from = 4000, to = 256_000 } = {},
+): Promise<void> {
+  for (let files = from; files <= to; files *= 4) if (await attempt(files)) return;
+  throw new Error("however much there was, no estimate was shown");
 }
 
 /** Whether an estimate is shown. Of what is drawn over, nothing stays on the screen. */
@@ -14,8 +19,14 @@ async function shows(place: LastingPlace, text: RegExp, ...args: string[]): Prom
   const terminal = await place.terminal(args);
   const hasShown = await terminal.showsBeforeItsEnd(text);
   expect((await terminal.end()).exitStatus, args.join(" ")).toBe(0);
-  expect(terminal.screen.rows.join("\n")).not.toMatch(/ of \d+ files/);
+  expect(terminal.screen.rows.join("\n")).not.toMatch(/ of \d+ (?:files|MiB)/);
   return hasShown;
+}
+
+/** Runs a script in the sandbox "one". */
+async function inside(place: LastingPlace, script: string): Promise<void> {
+  const { exitCode, stderr } = await place.run("exec", "--in", "one", "--", "sh", "-c", script);
+  expect(exitCode, stderr).toBe(0);
 }
 
 const writing = (files: number, directory: string) =>
@@ -24,12 +35,8 @@ const writing = (files: number, directory: string) =>
 it("fork, apply, undo and stop say how many of the changed files are copied, and how long the rest may take", async () => {
   const place = await lastingPlace();
   await upIn(place, "--workspace", "overlay", "--name", "one");
-  const inside = async (script: string) => {
-    const { exitCode, stderr } = await place.run("exec", "--in", "one", "--", "sh", "-c", script);
-    expect(exitCode, stderr).toBe(0);
-  };
   await withMoreAndMore(async (files) => {
-    await inside(writing(files, "d"));
+    await inside(place, writing(files, "d"));
     const forking = ["fork", "one", "--name", `n${files}`];
     const hasShown = await shows(
       place,
@@ -41,14 +48,14 @@ it("fork, apply, undo and stop say how many of the changed files are copied, and
   });
   let applied = 0;
   await withMoreAndMore(async (files) => {
-    await inside(writing(files, `e${files}`));
+    await inside(place, writing(files, `e${files}`));
     applied = files;
     return await shows(place, /applying the changes, \d+ of \d+ files, .* left/, "apply", "one", `e${files}`);
   });
   expect(await readdir(join(place.workspace, `e${applied}`))).toHaveLength(applied);
   await withMoreAndMore(async (files) => {
-    await inside(writing(files, "f"));
-    await inside("rm -r f");
+    await inside(place, writing(files, "f"));
+    await inside(place, "rm -r f");
     return await shows(place, /taking back the changes, \d+ of \d+ files, .* left/, "undo", "one");
   });
   await withMoreAndMore(async (files) => {
@@ -59,6 +66,75 @@ it("fork, apply, undo and stop say how many of the changed files are copied, and
     await expect.poll(() => place.run(...done), { timeout: 300_000 }).toMatchObject({ exitCode: 0 });
     return await shows(place, /ending s\d+, \d+ of \d+ files, .* left/, "stop", `s${files}`);
   });
+}, 900_000);
+
+/** Writes so many pieces of 4 KiB with a hole behind each: such a file takes longer to copy than one of the same size without holes. */
+const writingPieces = (pieces: number, file: string) =>
+  `perl -e 'open F, ">", "${file}"; for (1..${pieces}) { syswrite F, "x" x 4096; sysseek F, 4096, 1 }'`;
+
+/** Until this is disposed of, every new container in which a tree is changed gets little of the processor, so that a fast machine is slow too. */
+async function slowKeepers(place: LastingPlace): Promise<AsyncDisposable> {
+  const owner = `label=brig.owner-pid=${await place.ownerPid()}`;
+  const keepers = async () => {
+    const filters = ["--filter", owner, "--filter", "name=-keeper-"];
+    return (await execa("docker", ["ps", "--format", "{{.Names}}", ...filters])).stdout.split("\n");
+  };
+  const known = new Set(["", ...(await keepers())]);
+  let isOver = false;
+  const slowing = async () => {
+    while (!isOver) {
+      for (const name of (await keepers()).filter((one) => !known.has(one))) {
+        known.add(name);
+        await execa("docker", ["update", "--cpus", "0.1", name]);
+      }
+      await pause(50);
+    }
+  };
+  const slowed = slowing();
+  return {
+    async [Symbol.asyncDispose]() {
+      isOver = true;
+      await slowed;
+    },
+  };
+}
+
+const pieces = { from: 30_000, to: 120_000 };
+const bytes = (what: string) => new RegExp(`${what}, [\\d.]+ [KM]iB of [\\d.]+ MiB, .* left`);
+
+it("fork and apply say how much of one large file is copied, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  await upIn(place, "--workspace", "overlay", "--name", "one");
+  await withMoreAndMore(async (count) => {
+    await inside(place, writingPieces(count, "big"));
+    await using _ = await slowKeepers(place);
+    const forking = ["fork", "one", "--name", `n${count}`];
+    const hasShown = await shows(place, bytes("copying the workspace of one"), ...forking);
+    expect((await place.run("rm", `n${count}`)).exitCode).toBe(0);
+    return hasShown;
+  }, pieces);
+  await withMoreAndMore(async (count) => {
+    await inside(place, `rm -f big; ${writingPieces(count, `a${count}`)}`);
+    return await shows(place, bytes("applying the changes"), "apply", "one", `a${count}`);
+  }, pieces);
+}, 900_000);
+
+it("undo and stop say how much of one large file is copied, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  await upIn(place, "--workspace", "overlay", "--name", "one");
+  await withMoreAndMore(async (count) => {
+    await inside(place, writingPieces(count, "u"));
+    await inside(place, "rm u");
+    return await shows(place, bytes("taking back the changes"), "undo", "one");
+  }, pieces);
+  await withMoreAndMore(async (count) => {
+    await upIn(place, "--workspace", "overlay", "--name", `s${count}`);
+    const begun = ["exec", "--in", `s${count}`, "--detach", "--", "sh", "-c"];
+    await place.run(...begun, `${writingPieces(count, "s")}; touch done; sleep 1000`);
+    const done = ["exec", "--in", `s${count}`, "--", "test", "-e", "done"];
+    await expect.poll(() => place.run(...done), { timeout: 300_000 }).toMatchObject({ exitCode: 0 });
+    return await shows(place, bytes(`ending s${count}`), "stop", `s${count}`);
+  }, pieces);
 }, 900_000);
 
 it("rm says of a sandbox that still runs how many of its changes are stored, and how long the rest may take", async () => {
