@@ -56,21 +56,25 @@ export class Gate {
 export async function someAtOnce<Item, Result>(
   items: readonly Item[],
   run: (item: Item, index: number) => Promise<Result>,
-  limit: { width: number; signal?: AbortSignal | undefined },
+  { width, signal }: { width: number; signal?: AbortSignal | undefined },
 ): Promise<Result[]> {
-  const gate = new Gate();
-  const failed = new AbortController();
-  const running = items.map(async (item, index) => {
-    try {
-      return await gate.pass(async () => {
-        failed.signal.throwIfAborted();
-        return await run(item, index);
-      }, limit);
-    } catch (error) {
-      failed.abort(error);
-      throw error;
+  const results: Result[] = [];
+  // All take from the same one. Were there a caller of a gate for each item, every one would listen to the signal, and each
+  // further listener takes longer the more there are.
+  const left = items.entries();
+  let failure: { error: unknown } | null = null;
+  const work = async () => {
+    for (const [index, item] of left) {
+      try {
+        signal?.throwIfAborted();
+        results[index] = await run(item, index);
+      } catch (error) {
+        failure ??= { error };
+      }
+      if (failure !== null) return;
     }
-  });
-  await Promise.allSettled(running);
-  return await Promise.all(running);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, work));
+  if (failure !== null) throw (failure as { error: unknown }).error;
+  return results;
 }
