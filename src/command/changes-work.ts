@@ -16,6 +16,10 @@ export class CopiedText {
 
   readonly onCopied: OnCopied = (copied) => {
     const now = performance.now();
+    // What was known of the time for other files, or for something else, says nothing about these.
+    const before = this.#copied;
+    if (before !== null && (before.phase !== copied.phase || copied.files < before.files))
+      this.#estimate = null;
     this.#copied = copied;
     this.#estimate ??= new Estimate("bytes", now);
     const { files, bytes, totalFiles, totalBytes } = copied;
@@ -23,17 +27,28 @@ export class CopiedText {
     this.#estimate.update({ done: bytes + files * FILE_BYTES, total }, now);
   };
 
-  /** "1204 of 40000 files, about 40 s left"; null before the first and after the last. `now` is of `performance.now()`. */
-  at(now: number): string | null {
-    if (this.#copied === null || this.#copied.files >= this.#copied.totalFiles) return null;
-    const { files, bytes, totalFiles, totalBytes } = this.#copied;
-    const done =
-      totalBytes > totalFiles * FILE_BYTES
-        ? `${formatBytes(bytes)} of ${formatBytes(totalBytes)}`
-        : `${files} of ${totalFiles} files`;
-    return `${done}${comma(this.#estimate?.leftText(now) ?? "")}`;
+  /**
+   * "1204 of 40000 files, about 40 s left". Where nothing can be counted, what is waited for, if that is known, and the given time.
+   * `now` is of `performance.now()`.
+   */
+  at(now: number, elapsed = ""): string | null {
+    if (this.#copied === null) return elapsed || null;
+    const { files, totalFiles, phase } = this.#copied;
+    const isCounted = files < totalFiles && (files > 0 || phase !== "placing");
+    const counted = isCounted
+      ? `${this.#amount(this.#copied)}${comma(this.#estimate?.leftText(now) ?? "")}`
+      : "";
+    const waitedFor = phase === undefined || (isCounted && phase === "placing") ? "" : WAITED_FOR[phase];
+    return [waitedFor, counted || elapsed].filter((part) => part !== "").join(", ") || null;
+  }
+
+  #amount({ files, bytes, totalFiles, totalBytes, phase }: CopiedChanges): string {
+    if (totalBytes > totalFiles * FILE_BYTES) return `${formatBytes(bytes)} of ${formatBytes(totalBytes)}`;
+    return `${files} of ${totalFiles} files${phase === "placing" ? " in place" : ""}`;
   }
 }
+
+const WAITED_FOR = { waiting: "waiting for a restore point", placing: "putting the files in place" } as const;
 
 /**
  * Shows on stderr what is done with changed files, once that takes more than two seconds, until this is disposed of: an estimate while they are copied,
@@ -47,7 +62,7 @@ export class ChangesWork implements Disposable {
     const beganAt = performance.now();
     const describe = (now: number) => {
       const elapsed = formatDuration(Math.round((now - beganAt) / 1000) * 1000);
-      return `${what}, ${this.#copied.at(now) ?? elapsed}`;
+      return `${what}, ${this.#copied.at(now, elapsed)}`;
     };
     this.#work = new LongWork(context.stderr, describe, { usesColour: usesColour(context) });
   }

@@ -7,7 +7,7 @@ import type { CommandContext } from "../process/command.js";
 import { whoObeys } from "../receipt/obeyed-names.js";
 import { commitTree, type Expected, isStage, newStage, recoverTree } from "../tree/tree-commit.js";
 import { noteApply, undoApplies, undoInNew, unfinishedApplies } from "./apply-records.js";
-import { Changing, conflictsOf, fillStage } from "./commit.js";
+import { Changing, conflictsOf, fillStage, onPlaced } from "./commit.js";
 import { CopyCount } from "./copied-changes.js";
 import { hostConflict } from "./host-conflict.js";
 import type { LiveChanges } from "./live-changes.js";
@@ -163,16 +163,16 @@ async function commitChanges(
   const { records, contents } = changing;
   const count = new CopyCount(onCopied);
   await fillStage(context, { target, stage, contents, count, signal, onUndone: forget });
-  const result = await commitTree(context, { target, stage, records, signal }).catch(
-    async (error: unknown) => {
-      // Nothing was changed, but the stage may still exist. Only somebody with its key may remove it.
-      if (isBrigError(error, "sandbox.gone")) await undoInNew(tree, [{ stage, forget }]);
-      else await recoverTree(context, { target, stage });
-      forget();
-      throw error;
-    },
-  );
+  const placing = { target, stage, records, signal, onPlaced: onPlaced(contents, count) };
+  const result = await commitTree(context, placing).catch(async (error: unknown) => {
+    // Nothing was changed, but the stage may still exist. Only somebody with its key may remove it.
+    if (isBrigError(error, "sandbox.gone")) await undoInNew(tree, [{ stage, forget }]);
+    else await recoverTree(context, { target, stage });
+    forget();
+    throw error;
+  });
   forget();
+  count.placed();
   return conflictsOf(result);
 }
 

@@ -5,6 +5,7 @@ import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { CommandContext } from "../process/command.js";
 import { occupiedBytes, type PresentState } from "../tree/tree-changes.js";
 import {
+  type CommitRequest,
   type CommitResult,
   type CommitStage,
   type ConflictReasonName,
@@ -66,14 +67,24 @@ export async function commitInto(
   const [keeper, place] = [await tree.keeper(), { target: MERGED_PATH, stage: newStage() }];
   const forget = await note?.(place.stage);
   await fillStage(keeper, { ...place, contents, count, signal, onUndone: forget });
-  const result = await commitTree(keeper, { ...place, records, signal }).catch(async (error: unknown) => {
+  const placing = { ...place, records, signal, onPlaced: onPlaced(contents, count) };
+  const result = await commitTree(keeper, placing).catch(async (error: unknown) => {
     // The keeper may have ended in the middle of it.
     const recovering = tree.keeper().then(async (next) => await recoverTree(next, place));
     await recovering.then(forget).catch(() => undefined);
     throw error;
   });
   forget?.();
+  count?.placed();
   return conflictsOf(result);
+}
+
+/** Counts the contents of a commit that get their names. */
+export function onPlaced(
+  contents: Changing["contents"],
+  count: CopyCount | undefined,
+): CommitRequest["onPlaced"] {
+  return count && ((placed) => count.place(placed, contents.length));
 }
 
 /** Notes a stage, so that another process can undo what was committed of it, until what this returns is called. */

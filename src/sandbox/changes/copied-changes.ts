@@ -6,6 +6,11 @@ export interface CopiedChanges {
   /** The files to copy. Some of them may be gone by then, and are not copied. */
   totalFiles: number;
   totalBytes: number;
+  /**
+   * "waiting": these are the files of a restore point that is taken first; all four are 0 while they are not known. "placing": all files
+   * are copied, and so many of them have got their names. Absent while files are copied.
+   */
+  phase?: "waiting" | "placing" | undefined;
 }
 
 /** Called with how much has been copied, many times a second. It must not throw. */
@@ -67,6 +72,16 @@ export class CopyCount {
     const result = await copy(Buffer.isBuffer(content) ? content : counted(content, pass));
     this.add([sizeBytes - passed]);
     return result;
+  }
+
+  /** All files are copied, and so many of them have got their names. */
+  place(files: number, totalFiles: number): void {
+    this.#onCopied?.({ files, bytes: 0, totalFiles, totalBytes: 0, phase: "placing" });
+  }
+
+  /** The files have their names. */
+  placed(): void {
+    this.#tell();
   }
 
   #tell(): void {

@@ -61,7 +61,10 @@ export async function diffSandbox(opened: Opened, options: DiffOptions): Promise
 export async function applySandbox(opened: Opened, options: ApplyOptions): Promise<ApplyResult> {
   const points = pointsOf(opened, "apply");
   const take = async (kind: "call" | "applied") => {
-    if (points.taken.length > 0) await points.alone(() => points.take({ kind, signal: undefined }));
+    const { onCopied } = options;
+    const count = points.count(onCopied);
+    if (points.taken.length > 0)
+      await points.alone(() => points.take({ kind, count, signal: undefined }), { onCopied });
   };
   if (options.dryRun !== true) await take("call");
   // The host's files are changed by then, whatever becomes of the point.
@@ -115,7 +118,7 @@ export async function keepChanges(
   // An earlier sandbox of the session may have failed to store its state.
   const forget = async () => await forgetRescue(brigHome, id).catch(() => undefined);
   if (points.taken.length > 0) {
-    const count = await points.alone(() => points.takeLast(onCopied));
+    const count = await points.alone(() => points.takeLast(onCopied), { onCopied });
     await forget();
     const repositoryCount = [...points.state.values()].filter(({ change }) =>
       isOfRepository(change.path),

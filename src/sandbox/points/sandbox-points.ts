@@ -2,7 +2,7 @@ import { BrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
 import { noteApply } from "../changes/apply-records.js";
 import { Changing, commitInto } from "../changes/commit.js";
-import { CopyCount } from "../changes/copied-changes.js";
+import type { CopyCount } from "../changes/copied-changes.js";
 import { changesOf, type Opened, requireTree, sizesOfFiles } from "../changes/take-snapshot.js";
 import { keyOf, type PathReason } from "../changes/workspace-change.js";
 import { MERGED_PATH, type WorkspaceTree } from "../overlay/workspace-tree.js";
@@ -22,10 +22,9 @@ export async function takeRestorePoint(
   { signal, onCopied }: RestorePointOptions,
 ): Promise<RestorePoint | null> {
   const points = pointsOf(opened, "restorePoint");
-  const count = new CopyCount(onCopied);
-  return await points.alone(async () => (await points.take({ kind: "call", count, signal })).point, {
-    signal,
-  });
+  const count = points.count(onCopied);
+  const taking = async () => (await points.take({ kind: "call", count, signal })).point;
+  return await points.alone(taking, { signal, onCopied });
 }
 
 /** All points, also those that another process had taken. The first one first. */
@@ -43,10 +42,9 @@ export async function restorePointOf(
   { signal, onCopied }: RestorePointOptions,
 ): Promise<RestorePoint | null> {
   const points = pointsOf(opened, "restore");
-  const count = new CopyCount(onCopied);
-  return await points.alone(() => restoreInPlace(points, { number, always: false, count, signal }), {
-    signal,
-  });
+  const count = points.count(onCopied);
+  const restoring = () => restoreInPlace(points, { number, always: false, count, signal });
+  return await points.alone(restoring, { signal, onCopied });
 }
 
 export async function undoCall(opened: Opened, options: RestorePointOptions): Promise<UndoneCall | null> {
@@ -73,7 +71,7 @@ export async function undoLast(
   points: TreePoints,
   { signal, onCopied }: RestorePointOptions,
 ): Promise<UndoneCall | null> {
-  const count = new CopyCount(onCopied);
+  const count = points.count(onCopied);
   // A change that was not seen yet is undone first.
   const { isFull } = await points.take({ kind: "call", count, signal });
   if (isFull) throw tooLarge("the state that would be lost cannot be kept");

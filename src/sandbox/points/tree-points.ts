@@ -3,7 +3,7 @@ import { formatBytes } from "../../lib/bytes.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { Gate, someAtOnce } from "../../lib/time/gate.js";
 import { FILES_AT_ONCE } from "../changes/commit.js";
-import { CopyCount, type OnCopied } from "../changes/copied-changes.js";
+import { type CopiedChanges, CopyCount, type OnCopied } from "../changes/copied-changes.js";
 import type { LiveChanges } from "../changes/live-changes.js";
 import { sizesOfFiles } from "../changes/take-snapshot.js";
 import {
@@ -25,7 +25,7 @@ import {
 } from "../snapshots/snapshot-store.js";
 import { occupiedBytes } from "../tree/tree-changes.js";
 import type { Warn } from "../warnings.js";
-import type { RestorePoint, RestorePointChange } from "./restore-point.js";
+import type { RestorePoint, RestorePointChange, RestorePointOptions } from "./restore-point.js";
 import type { StartState } from "./start.js";
 import { TouchedPaths, type TouchedScan } from "./touched-paths.js";
 import { isSameEntry, storeEntry } from "./wanted.js";
@@ -67,6 +67,8 @@ export interface TakeResult {
   isFull: boolean;
 }
 
+const NOTHING_COPIED: CopiedChanges = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 };
+
 /** The most bytes that the contents of a tree's points may have together. */
 const MAX_BYTES = 10 * 1024 ** 3;
 
@@ -90,6 +92,8 @@ export class TreePoints {
   #hasScanned = false;
   #mayHaveEarlier = false;
   #hasWarned = false;
+  /** Told what is counted while they wait. */
+  readonly #waiting = new Set<OnCopied>();
 
   constructor({ tree, changes, brigHome, warn }: TreePointsRequest) {
     this.tree = tree;
@@ -119,13 +123,30 @@ export class TreePoints {
     this.#mayHaveEarlier = true;
   }
 
+  /** Counts for somebody what is stored or restored, and for those who wait for that. */
+  count(onCopied: OnCopied | undefined): CopyCount {
+    return new CopyCount((copied) => {
+      onCopied?.(copied);
+      for (const waiting of this.#waiting) waiting({ ...copied, phase: "waiting" });
+    });
+  }
+
   /** One after the other: a point is made of the changes since the one before. Error: `snapshot.failed`. */
-  async alone<T>(run: () => Promise<T>, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<T> {
+  async alone<T>(run: () => Promise<T>, { signal, onCopied }: RestorePointOptions = {}): Promise<T> {
+    const waiting = this.#gate.isIdle ? undefined : onCopied;
     const first = async () => {
+      if (waiting !== undefined) this.#waiting.delete(waiting);
+      waiting?.(NOTHING_COPIED);
       await this.#readEarlier();
       return await run();
     };
-    return await this.#gate.pass(() => storing(this.brigHome, first), { width: 1, signal });
+    waiting?.({ ...NOTHING_COPIED, phase: "waiting" });
+    if (waiting !== undefined) this.#waiting.add(waiting);
+    try {
+      return await this.#gate.pass(() => storing(this.brigHome, first), { width: 1, signal });
+    } finally {
+      if (waiting !== undefined) this.#waiting.delete(waiting);
+    }
   }
 
   async #readEarlier(): Promise<void> {
@@ -173,7 +194,7 @@ export class TreePoints {
 
   /** Takes the point at the end of a session, and returns how many paths differ from the host's files. */
   async takeLast(onCopied?: OnCopied): Promise<number> {
-    const { isFull } = await this.take({ kind: "end", count: new CopyCount(onCopied), signal: undefined });
+    const { isFull } = await this.take({ kind: "end", count: this.count(onCopied), signal: undefined });
     if (isFull) throw tooLarge("what was changed since the last restore point was not kept");
     return this.#state.size;
   }
@@ -230,11 +251,7 @@ export class TreePoints {
 
   async #storeAll(
     recent: readonly SeenChange[],
-    {
-      log,
-      count = new CopyCount(undefined),
-      signal,
-    }: { log: OpenLog } & Pick<TakeRequest, "count" | "signal">,
+    { log, count = this.count(undefined), signal }: { log: OpenLog } & Pick<TakeRequest, "count" | "signal">,
   ): Promise<ManifestEntry[]> {
     count.expect(sizesOfFiles(recent));
     const onStored = (sizeBytes: number) => {

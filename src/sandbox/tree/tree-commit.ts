@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
+import { pause } from "../../lib/time/pause.js";
 import { protocolError } from "../channel/frames.js";
 import {
   COMMIT_CONFLICT_BYTES,
@@ -15,6 +16,7 @@ import {
   ExpectKind,
 } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform, run } from "../files/file-request.js";
+import { statFile } from "../files/files.js";
 import type { FileType } from "../portable-sandbox.js";
 import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
@@ -45,6 +47,8 @@ export interface CommitRequest {
   records: readonly TreeRecord[];
   /** An abort has no effect once the runner has begun. */
   signal?: AbortSignal | undefined;
+  /** Called every while with how many of the contents have got their names, at least. */
+  onPlaced?: ((contents: number) => void) | undefined;
 }
 
 interface Outcome {
@@ -74,6 +78,7 @@ export async function commitTree(context: CommandContext, request: CommitRequest
   }
   const second = stageOf(stage);
   const file: FileRequest = { operation: "commit", path: target, second, lengthBytes: input.length, input };
+  await using _ = followCommit(context, { ...request, records });
   const record = await perform(context, file);
   const outcome = parseOutcome(record, records.length);
   const failed = outcome.failed === null ? undefined : records[outcome.failed];
@@ -90,6 +95,65 @@ export async function commitTree(context: CommandContext, request: CommitRequest
     };
   if (record.kind !== "file" || record.errno !== 0) throw commitError({ ...file, path }, record);
   return { committed: true };
+}
+
+/** How often to look how far the runner is. */
+const LOOK_MS = 250;
+
+/**
+ * Looks every while how far a request is, of which the runner says that only at its end, until this is disposed of. Whether that can be seen
+ * matters to nobody: the request itself says why it has failed.
+ */
+export function lookOften(look: (signal: AbortSignal) => Promise<void>): AsyncDisposable {
+  const over = new AbortController();
+  const looking = async () => {
+    while (!over.signal.aborted) {
+      await pause(LOOK_MS, over.signal);
+      await look(over.signal);
+    }
+  };
+  const looked = looking().catch(() => undefined);
+  return {
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await looked;
+    },
+  };
+}
+
+/** The runner goes through the records in their order, so what it has done is found by looking at a few of them. */
+function followCommit(
+  context: CommandContext,
+  { target, stage, records, onPlaced }: CommitRequest,
+): AsyncDisposable | null {
+  if (onPlaced === undefined) return null;
+  const puts = records.filter((record) => record.action === "put");
+  let placed = 0;
+  return lookOften(async (signal) => {
+    let [low, high] = [placed, puts.length];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const put = puts[middle];
+      if (put !== undefined && (await isPlaced(context, put, { target, stage, signal }))) low = middle + 1;
+      else high = middle;
+    }
+    placed = low;
+    if (!signal.aborted) onPlaced(placed);
+  });
+}
+
+/** Whether the content has left the stage, or what it has replaced is there in its place. */
+async function isPlaced(
+  context: CommandContext,
+  { content, expects }: Extract<TreeRecord, { action: "put" }>,
+  { signal, ...place }: Pick<CommitRequest, "target" | "stage" | "signal">,
+): Promise<boolean> {
+  const options = { followSymlinks: false, refuseSymlinks: true, signal };
+  const staged = await statFile(context, stagedPath(place, content), options).catch((error: unknown) => {
+    if (isBrigError(error, "file.not-found")) return null;
+    throw error;
+  });
+  return staged === null || (typeof expects === "object" && "ino" in expects && staged.ino === expects.ino);
 }
 
 /**

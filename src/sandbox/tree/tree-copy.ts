@@ -1,4 +1,3 @@
-import { pause } from "../../lib/time/pause.js";
 import { protocolError } from "../channel/frames.js";
 import { COPY_RESULT_BYTES, COPY_STATE_BYTES, CopyOutcome } from "../channel/protocol.js";
 import { type FileRequest, fileError, perform } from "../files/file-request.js";
@@ -6,7 +5,7 @@ import { listDirectory, statFile } from "../files/files.js";
 import type { CommandContext } from "../process/command.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import type { FileStamp } from "./tree-changes.js";
-import { encodeRecord, isStage, sortRecords, type TreeRecord } from "./tree-commit.js";
+import { encodeRecord, isStage, lookOften, sortRecords, type TreeRecord } from "./tree-commit.js";
 
 /** A change to copy. The content of a "put" is that of the same path in the other tree, up to `maxBytes`. */
 export type CopyRecord = TreeRecord & { expects: "any"; maxBytes?: number };
@@ -110,7 +109,7 @@ async function copyBatch(
     signal,
     onOutput,
   };
-  await using _ = onReached && follow(context, batch, { target, onReached });
+  await using _ = followCopy(context, batch, { target, onReached });
   const record = await perform(context, file);
   signal?.throwIfAborted();
   const { bytes, failed } = parseResult(record, { records: batch.length, maxBytes });
@@ -124,22 +123,19 @@ async function copyBatch(
   return { paths: batch.map((one, index) => parseState(all.subarray(index * COPY_STATE_BYTES), one)), bytes };
 }
 
-/** How often to look how far the copy of a large file is. */
-const LOOK_MS = 250;
 /** Directories with such names may be left of earlier copies. No more of them are looked into. */
 const MAX_STAGES = 10;
 
 /** Looks until this is disposed of how far the copy of a large file is. */
-function follow(
+function followCopy(
   context: CommandContext,
   [first]: readonly SortedRecord[],
-  { target, onReached }: { target: string; onReached: (path: Buffer, share: number) => void },
-): AsyncDisposable {
+  { target, onReached }: Pick<CopyRequest, "target" | "onReached">,
+): AsyncDisposable | null {
   const { path = Buffer.alloc(0), maxBytes = 0 } = first ?? {};
-  const over = new AbortController();
-  const { signal } = over;
+  if (onReached === undefined || maxBytes <= BATCH_CONTENT_BYTES) return null;
   let stages: string[] = [];
-  const look = async () => {
+  return lookOften(async (signal) => {
     if (stages.length !== 1) stages = await stagesIn(context, target, signal);
     for (const stage of stages) {
       const options = { followSymlinks: false, refuseSymlinks: true, signal };
@@ -148,21 +144,7 @@ function follow(
       stages = [stage];
       if (!signal.aborted) onReached(path, Math.min(1, found.sizeBytes / maxBytes));
     }
-  };
-  const following = async () => {
-    while (!signal.aborted) {
-      await look();
-      await pause(LOOK_MS, signal);
-    }
-  };
-  // How far a copy is matters to nobody once it has failed, and the copy itself says why.
-  const followed = maxBytes > BATCH_CONTENT_BYTES ? following().catch(() => undefined) : null;
-  return {
-    async [Symbol.asyncDispose]() {
-      over.abort();
-      await followed;
-    },
-  };
+  });
 }
 
 async function stagesIn(context: CommandContext, target: string, signal: AbortSignal): Promise<string[]> {

@@ -5,8 +5,10 @@ import { pipeline } from "node:stream/promises";
 import { BrigError, isBrigError } from "../../../errors.js";
 import {
   boolean,
+  nullish,
   number,
   object,
+  oneOf,
   positiveInteger,
   readOrNull,
   type Shaped,
@@ -21,7 +23,10 @@ import { LINES_TYPE, type UpRequest } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";
 
 const forkedShape = object({ name: string, id: string });
-const copiedShape = object({ files: number, bytes: number, totalFiles: number, totalBytes: number });
+const copiedShape = object({
+  ...{ files: number, bytes: number, totalFiles: number, totalBytes: number },
+  phase: nullish(oneOf("waiting", "placing")),
+});
 const ownerShape = object({ version: string, pid: positiveInteger, held: number, isEnding: boolean });
 export type OwnerState = Shaped<typeof ownerShape>;
 
@@ -201,7 +206,7 @@ export class OwnerClient {
         if (type === "error") throw asBrigError(rest);
         if (type === "result") return result;
         const copied = type === "copied" ? readOrNull(copiedShape, rest) : null;
-        if (copied !== null) onCopied?.(copied);
+        if (copied !== null) onCopied?.({ ...copied, phase: copied.phase ?? undefined });
       }
       throw unreachable();
     });
