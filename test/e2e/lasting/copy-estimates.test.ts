@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { expect, it } from "vitest";
 import { pause } from "../../../src/lib/time/pause.js";
-import { type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
+import { firstOutput, type LastingPlace, lastingPlace, upIn } from "../../support/lasting.js";
 
 /** What is over in a moment on one machine takes a minute on another: there are more and more files, until somebody waits for an estimate of them. */
 async function withMoreAndMore(
@@ -65,6 +65,31 @@ it("fork, apply, undo and stop say how many of the changed files are copied, and
     const done = ["exec", "--in", `s${files}`, "--", "test", "-e", "g/done"];
     await expect.poll(() => place.run(...done), { timeout: 300_000 }).toMatchObject({ exitCode: 0 });
     return await shows(place, /ending s\d+, \d+ of \d+ files, .* left/, "stop", `s${files}`);
+  });
+}, 900_000);
+
+it("apply says how many of the copied files have their names", async () => {
+  const place = await lastingPlace();
+  await upIn(place, "--workspace", "overlay", "--name", "one");
+  const inPlace = /applying the changes, [1-9]\d* of \d+ files in place/;
+  await withMoreAndMore(async (files) => {
+    await inside(place, writing(files, `p${files}`));
+    return await shows(place, inPlace, "apply", "one", `p${files}`);
+  });
+}, 900_000);
+
+it("undo says how much is stored of the restore point for which it waits", async () => {
+  const place = await lastingPlace();
+  await upIn(place, "--workspace", "overlay", "--name", "one");
+  const waiting = /taking back the changes, waiting for a restore point, [1-9]\d* of \d+ files/;
+  await withMoreAndMore(async (files) => {
+    const script = `${writing(files, `w${files}`)}; echo written`;
+    // The command has ended when this is printed, and what it has changed is stored before brig exec ends.
+    const running = place.start(["exec", "--in", "one", "--", "sh", "-c", script]);
+    expect(await firstOutput(running)).toBe("written");
+    const hasShown = await shows(place, waiting, "undo", "one");
+    expect(await running).toMatchObject({ exitCode: 0 });
+    return hasShown;
   });
 }, 900_000);
 
