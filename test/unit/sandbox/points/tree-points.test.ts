@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { CopiedChanges } from "../../../../src/sandbox/changes/copied-changes.js";
 import type { TakeRequest } from "../../../../src/sandbox/points/tree-points.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { added, deleted, modified, same } from "../overlay/played-tree.js";
@@ -134,6 +135,37 @@ describe("a restore point", () => {
       });
     await Promise.all([run("a"), run("b")]);
     expect(events).toEqual(["begin a", "end a", "begin b", "end b"]);
+  });
+
+  it("tells who waits for it how much of it is stored, and when the wait is over", async () => {
+    const played = await playedPoints();
+    played.tree.contents.set("/merged/a", "one").set("/merged/b", "two");
+    played.has(added("a", file(900n)), added("b", file(900n)));
+    const told: CopiedChanges[] = [];
+    const onCopied = (copied: CopiedChanges) => void told.push(copied);
+    const none = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 };
+    const waiting = { totalFiles: 2, totalBytes: 6, phase: "waiting" };
+    const taking = take(played);
+    await played.points.alone(async () => played.points.count(undefined).add([1]), { onCopied });
+    await taking;
+    expect(told).toEqual([
+      { ...none, phase: "waiting" },
+      { ...waiting, files: 0, bytes: 0 },
+      { ...waiting, files: 1, bytes: 3 },
+      { ...waiting, files: 2, bytes: 6 },
+      none,
+    ]);
+    told.length = 0;
+    await played.points.alone(async () => undefined, { onCopied });
+    expect(told).toEqual([]);
+    const stop = new AbortController();
+    const again = take(played);
+    const stopped = played.points.alone(async () => undefined, { onCopied, signal: stop.signal });
+    stop.abort(new Error("stop"));
+    await expect(stopped).rejects.toThrow("stop");
+    played.points.count(undefined).add([1]);
+    await again;
+    expect(told).toEqual([{ ...none, phase: "waiting" }]);
   });
 
   it("cannot be stored where its directory cannot be made", async () => {

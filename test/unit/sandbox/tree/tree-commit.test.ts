@@ -10,7 +10,7 @@ import {
   stagedPath,
   type TreeRecord,
 } from "../../../../src/sandbox/tree/tree-commit.js";
-import { commitResult, type PlayedAnswer, playedFiles } from "../channel/played-files.js";
+import { commitResult, type PlayedAnswer, playedFiles, statResult } from "../channel/played-files.js";
 
 const stage = { name: ".brig-stage-00ff", key: Buffer.alloc(32, 7) };
 const second = Buffer.concat([stage.key, Buffer.from(stage.name)]);
@@ -42,6 +42,56 @@ describe("a commit", () => {
         flags: 0,
       },
     ]);
+  });
+
+  it("is followed by looking which contents have left the stage, or have changed places with what they replace", async () => {
+    const old = { type: "file", ino: 99n, sizeBytes: 1, modifiedNs: 1n, changedNs: 1n } as const;
+    const put = (content: number): TreeRecord => ({
+      ...{ action: "put", path: `f${content}`, content, mode: 0o644 },
+      expects: content % 2 === 0 ? "absent" : old,
+    });
+    const puts = Array.from({ length: 8 }, (_, content) => put(content));
+    const steps = [0, 3, 6, 8];
+    let done = 0;
+    const told: number[] = [];
+    let end: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const played = await playedFiles(({ operation, path }) => {
+      if (operation === "commit") return { result: commitResult({ done: 10 }), until };
+      const content = Number(String(path).slice("/base/.brig-stage-00ff/".length));
+      if (content >= done) return { result: statResult({ type: 1, ino: BigInt(content) }) };
+      return content % 2 === 0 ? { errno: 2 } : { result: statResult({ type: 1, ino: 99n }) };
+    });
+    await commitTree(played.context, {
+      ...{ ...place, records: [remove("a"), ...puts, remove("z")] },
+      onPlaced(contents) {
+        told.push(contents);
+        done = steps[told.length] ?? 8;
+        if (told.length === steps.length) end();
+      },
+    });
+    expect(told.slice(0, steps.length)).toEqual(steps);
+  });
+
+  it("goes on where nobody can see how far it is", async () => {
+    let end: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const played = await playedFiles(({ operation }) => {
+      if (operation === "commit") return { result: commitResult({ done: 1 }), until };
+      end();
+      return { errno: 13 };
+    });
+    const told: number[] = [];
+    const onPlaced = (contents: number) => void told.push(contents);
+    const put: TreeRecord = { action: "put", path: "f", content: 0, mode: 0o644, expects: "absent" };
+    expect(await commitTree(played.context, { ...place, records: [put], onPlaced })).toEqual({
+      committed: true,
+    });
+    expect(told).toEqual([]);
   });
 
   it("of nothing only removes its stage", async () => {
