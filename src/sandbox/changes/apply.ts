@@ -163,7 +163,7 @@ async function commitChanges(
   const { records, contents } = changing;
   const count = new CopyCount(onCopied);
   await fillStage(context, { target, stage, contents, count, signal, onUndone: forget });
-  const placing = { target, stage, records, signal, onPlaced: onPlaced(contents, count) };
+  const placing = { target, stage, records, signal, onPlaced: onCopied && onPlaced(contents, count) };
   const result = await commitTree(context, placing).catch(async (error: unknown) => {
     // Nothing was changed, but the stage may still exist. Only somebody with its key may remove it.
     if (isBrigError(error, "sandbox.gone")) await undoInNew(tree, [{ stage, forget }]);

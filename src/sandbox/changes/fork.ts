@@ -69,10 +69,12 @@ export async function fillFork(
       const done = paths.flatMap((path) => byPath.get(keyOf(path)) ?? []);
       count.add(sizesOfFiles(done));
     },
-    onReached(path: Buffer, share: number) {
-      const sizeBytes = occupiedBytes(byPath.get(keyOf(path))?.now ?? null);
-      count.reach(Math.floor(share * sizeBytes));
-    },
+    onReached:
+      onCopied &&
+      ((path: Buffer, share: number) => {
+        const sizeBytes = occupiedBytes(byPath.get(keyOf(path))?.now ?? null);
+        count.reach(Math.floor(share * sizeBytes));
+      }),
   };
   const copied = await copyTree(keeper, request).catch((error: unknown) => {
     throw isBrigError(error, "file.too-large") ? tooLarge(changes, DEFAULT_MAX_BYTES) : error;
