@@ -68,12 +68,8 @@ const groups = [
     test: /\/src\/(?:known-options|sandbox\/(?:output\/(?:captured-output|cut-text)|plan\/(?:missing-image|unknown-runtime)|policy\/hosts|settings\/(?:chosen-policy|resolve-settings))|lib\/(?!http\/|setting-kinds|tls\/|young-garbage).*)\.ts$/,
     priority: 5,
   },
-  // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
-  {
-    name: "sandbox",
-    test: /\/src\/sandbox\/(?!attack\/|channel\/|connect-and-prove|diagnose-runtimes|docker\/|early-engine|egress\/|files\/|images\/(?!build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)|lasting\/|network\/(?!egress\/(?!sandbox-egress|plant-canary|policy-egress|read-egress|trust))|open-beside|output\/|pool|policy\/(?:approval-|egress-schema|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|settings\/checked-limits|sweep)/,
-    priority: 4,
-  },
+  // Exactly what a sandbox needs until its container is starting. Whatever else is in here delays the start.
+  { name: "sandbox", test: /\/src\/sandbox\/open-sandbox\.ts$/, priority: 4 },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
