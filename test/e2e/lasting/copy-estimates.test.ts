@@ -8,9 +8,9 @@ import { firstOutput, type LastingPlace, lastingPlace, upIn } from "../../suppor
 /** What is over in a moment on one machine takes a minute on another: there are more and more files, until somebody waits for an estimate of them. */
 async function withMoreAndMore(
   attempt: (files: number) => Promise<boolean>,
-  { from = 4000, to = 256_000 } = {},
+  { from = 4000, to = 256_000, factor = 4 } = {},
 ): Promise<void> {
-  for (let files = from; files <= to; files *= 4) if (await attempt(files)) return;
+  for (let files = from; files <= to; files *= factor) if (await attempt(files)) return;
   throw new Error("however much there was, no estimate was shown");
 }
 
@@ -124,7 +124,8 @@ async function slowKeepers(place: LastingPlace): Promise<AsyncDisposable> {
   };
 }
 
-const pieces = { from: 30_000, to: 120_000 };
+/** At most 2 GB, for a machine that is much faster than any that was seen. */
+const pieces = { from: 30_000, to: 480_000, factor: 2 };
 const bytes = (what: string) => new RegExp(`${what}, [\\d.]+ [KM]iB of [\\d.]+ MiB, .* left`);
 
 it("fork and apply say how much of one large file is copied, and how long the rest may take", async () => {
