@@ -1,8 +1,8 @@
 import { Command } from "commander";
 import type { CliContext } from "../../command/index.js";
-import { addSandboxOptions, publishOption } from "../../command/index.js";
+import { addSandboxOptions, ChangesWork, publishOption } from "../../command/index.js";
 import { invalidUsage } from "../../errors.js";
-import type { ExecResult, Sandbox, SandboxProcess } from "../../sandbox/index.js";
+import type { ExecResult, OnCopied, Sandbox, SandboxProcess } from "../../sandbox/index.js";
 import type { ConnectedCommand, LastingRecord } from "../../services/index.js";
 import {
   ConnectedProcess,
@@ -81,7 +81,7 @@ export async function enterSandbox(wanted: string, context: CliContext): Promise
     reopen: async () => await nextOwner(context),
   });
   const run = (command: ConnectedCommand, { signal }: CommandOptions) =>
-    new ConnectedProcess(place("exec"), command, signal);
+    showStoring(context, (onCopied) => new ConnectedProcess(place("exec"), command, { signal, onCopied }));
   return {
     record,
     spawn: async (argv, options = {}) => run(connectedCommand(argv, options), options),
@@ -101,6 +101,22 @@ export async function enterSandbox(wanted: string, context: CliContext): Promise
       return (await program.exit) as unknown as { id: string };
     },
     attach: (options) =>
-      new ConnectedProcess(place("attach"), { ...connectedCommand([], options), id: null }, options.signal),
+      new ConnectedProcess(place("attach"), { ...connectedCommand([], options), id: null }, options),
   };
+}
+
+/** In a copy-on-write workspace, what a command has changed is stored when it has ended. Shown on a terminal only: otherwise stderr belongs to the command. */
+function showStoring(
+  context: CliContext,
+  start: (onCopied: OnCopied | undefined) => ConnectedProcess,
+): ConnectedProcess {
+  if (context.stderr.isTTY !== true) return start(undefined);
+  let shown: ChangesWork | undefined;
+  const process = start((copied) => {
+    shown ??= new ChangesWork(context, "storing the changes");
+    shown.onCopied(copied);
+  });
+  const end = () => shown?.[Symbol.dispose]();
+  process.exit.then(end, end);
+  return process;
 }

@@ -193,6 +193,23 @@ it("the ends of brig exec and brig shell say how many of the changes are stored,
   });
 }, 900_000);
 
+it("exec --in and shell --in say how many of the changes are stored, and how long the rest may take", async () => {
+  const place = await lastingPlace();
+  await upIn(place, "--workspace", "overlay", "--name", "one");
+  const storing = /storing the changes, \d+ of \d+ files, .* left/;
+  await withMoreAndMore((files) =>
+    shows(place, storing, "exec", "--in", "one", "--", "sh", "-c", writing(files, `x${files}`)),
+  );
+  await withMoreAndMore(async (files) => {
+    const shell = await place.terminal(["shell", "--in", "one"]);
+    shell.type(`${writing(files, `y${files}`)}; exit\r`);
+    const hasShown = await shell.showsBeforeItsEnd(storing);
+    expect((await shell.end()).exitStatus).toBe(0);
+    expect(shell.screen.history.join("\n")).not.toContain("storing the changes");
+    return hasShown;
+  });
+}, 900_000);
+
 it("the end of a session says how many of its changes are stored, and how long the rest may take", async () => {
   const place = await lastingPlace();
   const script = join(place.workspace, "../play.json");

@@ -18,6 +18,8 @@ export interface CommandListener {
   onOpen?(): void;
   /** The connection waits while the returned promise is pending. */
   onOutput(stream: "stdout" | "stderr", bytes: Buffer): Promise<void> | undefined;
+  /** The command has ended, and so much is stored of what it has changed. JSON. */
+  onCopied?(copied: string): void;
   /** The command has ended, and nothing follows. JSON. */
   onEnded(end: string): void;
   /** There is no command, or none any more. JSON. */
@@ -199,6 +201,7 @@ export class CommandConnection {
     else if (type === FRAME.stderr) this.#output("stderr", payload);
     else if (type === FRAME.ended) this.#over(() => listener.onEnded(payload.toString()));
     else if (type === FRAME.error) this.#over(() => listener.onError(payload.toString()));
+    else if (type === FRAME.copied) listener.onCopied?.(payload.toString());
     else if (type === FRAME.begun) this.#goOn(JSON.parse(payload.toString()));
     else if (type === FRAME.taken) {
       const bytes = payload.readUInt32BE(0);

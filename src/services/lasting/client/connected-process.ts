@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { Readable, Writable } from "node:stream";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import type { CommandEnd, PtySize, SandboxProcess, SpawnOptions } from "../../../sandbox/index.js";
+import type { CommandEnd, OnCopied, PtySize, SandboxProcess, SpawnOptions } from "../../../sandbox/index.js";
 import { MAX_KEPT_PAYLOAD_BYTES } from "../wire/frames.js";
-import type { ConnectedCommand } from "../wire/messages.js";
+import { type ConnectedCommand, readCopied } from "../wire/messages.js";
 import { asBrigError } from "../wire/sent-error.js";
 import { CommandConnection } from "./command-connection.js";
 import { unreachable } from "./owner-client.js";
@@ -15,6 +15,12 @@ export interface CommandPlace {
   path: string;
   /** Resolves when there is another owner. */
   reopen(): Promise<unknown>;
+}
+
+interface ConnectedOptions {
+  signal?: AbortSignal | undefined;
+  /** Called between the end of the command and that of the process with how much is stored of what the command has changed. */
+  onCopied?: OnCopied | undefined;
 }
 
 /** The command that the options of `spawn` describe. */
@@ -47,7 +53,7 @@ export class ConnectedProcess implements SandboxProcess {
   constructor(
     place: CommandPlace,
     command: ConnectedCommand,
-    signal: AbortSignal = new AbortController().signal,
+    { signal = new AbortController().signal, onCopied }: ConnectedOptions = {},
   ) {
     const stdout = new PacedOutput();
     const stderr = command.pty === null && command.mergeOutput !== true ? new PacedOutput() : null;
@@ -60,6 +66,10 @@ export class ConnectedProcess implements SandboxProcess {
       {
         maxPayloadBytes: MAX_KEPT_PAYLOAD_BYTES,
         onOutput: (stream, bytes) => (stream === "stderr" && stderr !== null ? stderr : stdout).offer(bytes),
+        onCopied(sent) {
+          const copied = readCopied(parseJson(sent));
+          if (copied !== null) onCopied?.(copied);
+        },
         onEnded: (end) => settle?.resolve(end),
         onError: (error) => settle?.reject(asBrigError(parseJson(error))),
         onLost: (cause) => settle?.reject(unreachable(cause)),

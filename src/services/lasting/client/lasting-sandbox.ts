@@ -76,7 +76,7 @@ export function lastingSandbox(
       const callId =
         options.callId === undefined ? undefined : (egress?.wireName(options.callId) ?? options.callId);
       const command = connectedCommand(argv, { ...options, callId, env: { ...env, ...options.env } });
-      const started = new ConnectedProcess(commands, command, options.signal);
+      const started = new ConnectedProcess(commands, command, options);
       const { stdin, stdout, stderr } = started;
       const exit = egress === null ? started.exit : started.exit.finally(() => egress.read());
       exit.catch(() => undefined);

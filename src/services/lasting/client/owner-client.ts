@@ -5,10 +5,8 @@ import { pipeline } from "node:stream/promises";
 import { BrigError, isBrigError } from "../../../errors.js";
 import {
   boolean,
-  nullish,
   number,
   object,
-  oneOf,
   positiveInteger,
   readOrNull,
   type Shaped,
@@ -19,14 +17,10 @@ import type { OnCopied, Receipt } from "../../../sandbox/index.js";
 import type { Usage } from "../../serve/sandboxes/usage.js";
 import { type ServiceSocket, serviceSocket, socketProblem } from "../home/service-socket.js";
 import { FRAME, FrameReader } from "../wire/frames.js";
-import { LINES_TYPE, type UpRequest } from "../wire/messages.js";
+import { LINES_TYPE, readCopied, type UpRequest } from "../wire/messages.js";
 import { asBrigError, notUnderstood } from "../wire/sent-error.js";
 
 const forkedShape = object({ name: string, id: string });
-const copiedShape = object({
-  ...{ files: number, bytes: number, totalFiles: number, totalBytes: number },
-  phase: nullish(oneOf("waiting", "placing")),
-});
 const ownerShape = object({ version: string, pid: positiveInteger, held: number, isEnding: boolean });
 export type OwnerState = Shaped<typeof ownerShape>;
 
@@ -205,8 +199,8 @@ export class OwnerClient {
         const { type, result, ...rest } = (parseJson(line) ?? {}) as Record<string, unknown>;
         if (type === "error") throw asBrigError(rest);
         if (type === "result") return result;
-        const copied = type === "copied" ? readOrNull(copiedShape, rest) : null;
-        if (copied !== null) onCopied?.({ ...copied, phase: copied.phase ?? undefined });
+        const copied = type === "copied" ? readCopied(rest) : null;
+        if (copied !== null) onCopied?.(copied);
       }
       throw unreachable();
     });

@@ -3,7 +3,7 @@ import type { Duplex, Readable } from "node:stream";
 import { BrigError } from "../../../errors.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import type { PtySize, SandboxProcess } from "../../../sandbox/index.js";
+import type { OnCopied, PtySize, SandboxProcess } from "../../../sandbox/index.js";
 import type { ServedProcess } from "../../serve/processes/served-process.js";
 import type { InUse } from "../../serve/sandboxes/served-sandbox.js";
 import { EXEC_PROTOCOL, encodeFrame, FRAME, type Frame, FrameReader } from "../wire/frames.js";
@@ -37,7 +37,9 @@ export async function serveExec(socket: Duplex, head: Buffer, wanted: WantedSand
     const { served, connected, points } = wanted.find();
     // The client of a model takes restore points itself.
     const noted = async () =>
-      isResumed(command) || command.callId == null ? await points.afterCommand() : undefined;
+      isResumed(command) || command.callId == null
+        ? await points.afterCommand(connection.onCopied)
+        : undefined;
     if (!isResumed(command) && command.isDetached) return await connection.start(command, { served, points });
     await served.use(connection.gone, async (inUse) => {
       const use = { inUse, connected, noted };
@@ -84,6 +86,8 @@ async function serve(
 
 /** How long a client has to end its side of the connection once it has been told everything. */
 const LAST_FRAMES_MS = 10_000;
+/** How often a client is told how much is copied. */
+const TOLD_EVERY_MS = 100;
 /** How much of what the shared shell has printed earlier is shown to whoever attaches: it should say where the shell is. */
 const SHOWN_AGAIN_BYTES = 4096;
 
@@ -155,6 +159,8 @@ class ExecConnection {
   /** How much input the command has taken, if that is not only of this client. */
   #takenOf: (() => number) | undefined;
   #writingCount = 0;
+  /** When the client was told last how much is copied. */
+  #toldAtMs = Number.NEGATIVE_INFINITY;
   /** Called when something has arrived, or the client has gone. */
   #onChange: () => void = () => undefined;
 
@@ -386,6 +392,15 @@ class ExecConnection {
       if (rest.length > 0) await this.#send(type, rest);
     }
   }
+
+  /** Whoever is slow need not be told all of it. */
+  readonly onCopied: OnCopied = (copied) => {
+    const now = performance.now();
+    if (now - this.#toldAtMs < TOLD_EVERY_MS || !this.#socket.writable || this.#socket.writableLength > 0)
+      return;
+    this.#toldAtMs = now;
+    this.#socket.write(encodeFrame(FRAME.copied, JSON.stringify(copied)));
+  };
 
   /** Resolves when the system has it for the client, which then gets it even if this process is killed. */
   async #ended(end: object): Promise<void> {

@@ -26,6 +26,8 @@ export const FRAME = {
   taken: 21,
   /** JSON: where a command is that was there before the connection. */
   begun: 22,
+  /** JSON, between the last output and the end: how much is stored of what the command has changed. */
+  copied: 23,
 } as const;
 
 /** How much input may be on its way that the command has not taken. More would fill the owner's memory. */

@@ -5,13 +5,16 @@ import {
   nullish,
   number,
   object,
+  oneOf,
   positiveInteger,
+  readOrNull,
   record,
   type Shape,
   type Shaped,
   string,
   stringLike,
 } from "../../../lib/json/json-shape.js";
+import type { CopiedChanges } from "../../../sandbox/index.js";
 
 /** The first frame of a connection: the command. */
 export const commandShape = object({
@@ -54,6 +57,17 @@ export interface BegunCommand extends ResumedConnection {
 }
 
 export const sizeShape = object({ rows: positiveInteger, cols: positiveInteger });
+
+const copiedShape = object({
+  ...{ files: number, bytes: number, totalFiles: number, totalBytes: number },
+  phase: nullish(oneOf("waiting", "placing")),
+});
+
+/** What the owner says of a copy under way. Null for what is nothing of the kind. */
+export function readCopied(sent: unknown): CopiedChanges | null {
+  const copied = readOrNull(copiedShape, sent);
+  return copied && { ...copied, phase: copied.phase ?? undefined };
+}
 
 /** What `brig up` asks its owner for. */
 export const upRequestShape = object({
