@@ -112,11 +112,11 @@ function showStoring(
 ): ConnectedProcess {
   if (context.stderr.isTTY !== true) return start(undefined);
   let shown: ChangesWork | undefined;
-  const process = start((copied) => {
+  const started = start((copied) => {
     shown ??= new ChangesWork(context, "storing the changes");
     shown.onCopied(copied);
   });
   const end = () => shown?.[Symbol.dispose]();
-  process.exit.then(end, end);
-  return process;
+  started.exit.then(end, end);
+  return started;
 }

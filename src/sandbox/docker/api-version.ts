@@ -1,7 +1,7 @@
 /** The oldest API version that brig works with: private cgroup namespaces by name, Docker 20.10. */
 export const oldestApi = "1.41";
 /** brig uses this API version with newer engines. */
-export const newestApi = "1.44";
+const newestApi = "1.44";
 
 /**
  * The API version to use with an engine that supports `least` to `newest`; null if the engine is too old. The
