@@ -1,5 +1,5 @@
 import { formatBytes } from "../lib/bytes.js";
-import { LongWork } from "../lib/terminal/progress.js";
+import { LongWork, type ProgressOptions } from "../lib/terminal/progress.js";
 import { formatDuration } from "../lib/time/durations.js";
 import { comma, Estimate } from "../lib/time/estimate.js";
 import type { CopiedChanges, OnCopied } from "../sandbox/index.js";
@@ -58,13 +58,18 @@ export class ChangesWork implements Disposable {
   readonly #copied = new CopiedText();
   readonly #work: LongWork;
 
-  constructor(context: CliContext, what: string) {
+  constructor(
+    context: CliContext,
+    what: string,
+    { followsOutput }: Pick<ProgressOptions, "followsOutput"> = {},
+  ) {
     const beganAt = performance.now();
     const describe = (now: number) => {
       const elapsed = formatDuration(Math.round((now - beganAt) / 1000) * 1000);
       return `${what}, ${this.#copied.at(now, elapsed)}`;
     };
-    this.#work = new LongWork(context.stderr, describe, { usesColour: usesColour(context) });
+    const options = { usesColour: usesColour(context), followsOutput };
+    this.#work = new LongWork(context.stderr, describe, options);
   }
 
   get onCopied(): OnCopied {

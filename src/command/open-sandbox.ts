@@ -69,7 +69,10 @@ function warnOn({ stderr }: Pick<CliContext, "stderr">): (warning: BrigError) =>
 
 /** Ends the sandbox, which keeps what was changed in a copy-on-write workspace. Shown on a terminal only, for the same reason. */
 export async function closeShown(sandbox: Sandbox, context: CliContext): Promise<Receipt> {
-  using shown = context.stderr.isTTY === true ? new ChangesWork(context, "ending the sandbox") : null;
+  using shown =
+    context.stderr.isTTY === true
+      ? new ChangesWork(context, "ending the sandbox", { followsOutput: true })
+      : null;
   return await sandbox.close({ onCopied: shown?.onCopied });
 }
 

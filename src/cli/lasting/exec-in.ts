@@ -113,7 +113,7 @@ function showStoring(
   if (context.stderr.isTTY !== true) return start(undefined);
   let shown: ChangesWork | undefined;
   const started = start((copied) => {
-    shown ??= new ChangesWork(context, "storing the changes");
+    shown ??= new ChangesWork(context, "storing the changes", { followsOutput: true });
     shown.onCopied(copied);
   });
   const end = () => shown?.[Symbol.dispose]();

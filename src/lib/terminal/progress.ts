@@ -10,6 +10,8 @@ export interface ProgressTarget {
 export interface ProgressOptions {
   /** Whether the live line is dimmed. Default: false. */
   usesColour?: boolean | undefined;
+  /** Whether something is printed before it that may not end its line, such as the output of a command. Default: false. */
+  followsOutput?: boolean | undefined;
 }
 
 /** Shows a person what is going on. Call `close` before anything else is written to the same target. */
@@ -26,15 +28,21 @@ export function createProgress(target: ProgressTarget, options: ProgressOptions 
   return target.isTTY === true ? liveLine(target, options) : plainLines(target);
 }
 
-function liveLine(target: ProgressTarget, { usesColour = false }: ProgressOptions): Progress {
+function liveLine(
+  target: ProgressTarget,
+  { usesColour = false, followsOutput = false }: ProgressOptions,
+): Progress {
   let current = "";
   const draw = (line: string) => {
     if (line === current) return;
     // A line that fills the last column would wrap, and a carriage return would not go back to its start. A terminal that does not know its
     // width says 0.
-    const shown = fitWidth(line, (target.columns || 80) - 1);
+    const columns = target.columns || 80;
+    const shown = fitWidth(line, columns - 1);
     const styled = usesColour && shown !== "" ? `\x1b[2m${shown}\x1b[22m` : shown;
-    target.write(`${current === "" ? "" : "\r\x1b[2K"}${styled}`);
+    // So many spaces end on the next line if something stands on this one, and on this one if not.
+    const begin = followsOutput ? `${" ".repeat(columns)}\r` : "";
+    target.write(`${current === "" ? begin : "\r\x1b[2K"}${styled}`);
     current = line;
   };
   return {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createProgress, LongWork } from "../../../../src/lib/terminal/progress.js";
+import { Screen } from "../../../support/screen.js";
 
 function target(isTTY: boolean, columns?: number) {
   const written: string[] = [];
@@ -20,6 +21,27 @@ describe("progress on a terminal", () => {
     progress.close();
     expect(terminal.text()).toBe("pulling\r\x1b[2Kstarting\r\x1b[2K");
   });
+
+  it.each(["", "a line\n", "half a line", "x".repeat(20), "x".repeat(25)])(
+    "draws over nothing of the output before it: %j",
+    async (output) => {
+      const screen = new Screen({ rows: 6, cols: 20 });
+      const terminal = target(true, 20);
+      const progress = createProgress(terminal, { followsOutput: true });
+      await screen.write(output.replace("\n", "\r\n"));
+      progress.step("storing");
+      await screen.write(terminal.text());
+      const seen = () => screen.rows.map((row) => row.trimEnd()).filter((row) => row !== "");
+      const printed = output.trimEnd().match(/.{1,20}/g) ?? [];
+      expect(seen()).toEqual([...printed, "storing"]);
+      const drawn = terminal.text().length;
+      progress.step("stored");
+      progress.close();
+      await screen.write(terminal.text().slice(drawn));
+      expect(seen()).toEqual(printed);
+      expect(screen.cursor).toEqual({ row: printed.length, column: 0 });
+    },
+  );
 
   it("puts notes above the live line", () => {
     const terminal = target(true);
