@@ -1,9 +1,11 @@
 // What other parts of brig do with a sandbox beyond the methods that a program has: each has a name here, and nothing else of a sandbox's inside
 // is handed out.
 import type { Duplex } from "node:stream";
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
+import { pause } from "../lib/time/pause.js";
 import { applyKept, forkSandbox, openFromSnapshot } from "./changes/sandbox-changes.js";
 import type { ApplyOptions, ApplyResult, ForkOptions } from "./changes/workspace-change.js";
+import { asRefusal } from "./docker/engine-failure.js";
 import type { Engine } from "./docker/engine-types.js";
 import { SecretMask } from "./egress/secrets/secret-mask.js";
 import { credentialsIn, type SentHeaders } from "./egress/secrets/sent-headers.js";
@@ -53,14 +55,36 @@ export async function endLasting(directory: string, how: LeftOptions): Promise<v
 /** Freezes all processes of a sandbox, which keep their memory, until `unpauseSandbox`. Its calls wait. Error: `engine.failed`. */
 export async function pauseSandbox(sandbox: Sandbox): Promise<void> {
   const { engine, containerId } = openedSandboxOf(sandbox);
-  await engine.pauseContainer(containerId);
+  await untilSettled(async () => {
+    try {
+      await engine.pauseContainer(containerId);
+      return true;
+    } catch (error) {
+      const isRefused = isBrigError(error) && asRefusal(error.cause)?.status === 409;
+      if (!isRefused || (await engine.inspectContainer(containerId))?.running !== true) throw error;
+      // It is paused already, or the engine takes it for that.
+      return false;
+    }
+  });
 }
 
 /** Its processes go on; does nothing for a sandbox that is not paused. Error: `engine.failed`. */
 export async function unpauseSandbox(sandbox: Sandbox): Promise<void> {
   const { engine, containerId } = openedSandboxOf(sandbox);
-  const state = await engine.inspectContainer(containerId);
-  if (state?.paused === true) await engine.unpauseContainer(containerId);
+  await untilSettled(async () => {
+    const state = await engine.inspectContainer(containerId);
+    if (state?.paused === true) await engine.unpauseContainer(containerId);
+    return state?.paused !== false;
+  });
+}
+
+/** Docker notes each pause, and each end of one, a second time when its runtime tells of it. If the next one was quicker, a container counts for a moment as what it was before. */
+const SETTLED_WITHIN_MS = 3000;
+const LOOK_AGAIN_MS = 50;
+
+async function untilSettled(isDone: () => Promise<boolean>): Promise<void> {
+  const until = performance.now() + SETTLED_WITHIN_MS;
+  while (!(await isDone()) && performance.now() < until) await pause(LOOK_AGAIN_MS);
 }
 
 /** Lets another process go on with a sandbox, which runs on until its lease is over. It cannot be used any more. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LABELS } from "../../../src/sandbox/labels.js";
@@ -275,12 +276,16 @@ describe("a paused sandbox", () => {
   });
 
   it("is removed like any other, paused and resumed at the same time or not", async () => {
-    const { sandbox } = await create();
-    const turns = Array.from({ length: 12 }, async (_, turn) =>
-      turn % 2 === 0 ? await sandbox.pause() : await Sandbox.connect(sandbox.sandboxId, served.e2b[0]),
-    );
-    await Promise.all(turns);
-    await sandbox.pause();
+    await using created = await create();
+    const { sandbox } = created;
+    // Several times: now and then the engine does not know for a moment whether a container is paused.
+    for (let time = 0; time < 5; time++) {
+      const turns = Array.from({ length: 12 }, async (_, turn) =>
+        turn % 2 === 0 ? await sandbox.pause() : await Sandbox.connect(sandbox.sandboxId, served.e2b[0]),
+      );
+      await Promise.all(turns);
+      await sandbox.pause();
+    }
     expect(await sandbox.kill()).toBe(true);
     expect(await ofService(sandbox.sandboxId)).toBeNull();
   });
@@ -369,10 +374,12 @@ describe("copies", () => {
     await using created = await create({}, "tools");
     const { sandbox } = created;
     await run(sandbox.sandboxId, "echo one > number");
-    const one = await sandbox.createSnapshot({ name: "numbers" });
-    expect(one).toEqual({ snapshotId: expect.any(String), names: ["numbers"] });
+    // Those of a run that was ended are still there.
+    const name = `numbers-${randomUUID()}`;
+    const one = await sandbox.createSnapshot({ name });
+    expect(one).toEqual({ snapshotId: expect.any(String), names: [name] });
     await run(sandbox.sandboxId, "echo two > number");
-    const two = await sandbox.createSnapshot({ name: "numbers" });
+    const two = await sandbox.createSnapshot({ name });
     const unnamed = await sandbox.createSnapshot();
     expect(unnamed.names).toEqual([]);
     const ids = async (options: object) =>
@@ -384,7 +391,7 @@ describe("copies", () => {
       two.snapshotId,
       unnamed.snapshotId,
     ]);
-    expect(await ids({ name: "numbers" })).toEqual([one.snapshotId, two.snapshotId]);
+    expect(await ids({ name })).toEqual([one.snapshotId, two.snapshotId]);
     expect(await ids({ sandboxId: "another" })).toEqual([]);
     const pages = sandbox.listSnapshots({ limit: 2 });
     expect(await pages.nextItems()).toHaveLength(2);
@@ -392,7 +399,7 @@ describe("copies", () => {
     expect(pages.hasNext).toBe(false);
     for (const [template, number] of [
       [one.snapshotId, "one\n"],
-      ["numbers", "two\n"],
+      [name, "two\n"],
     ] as const) {
       await using copy = await create({}, template);
       expect(await run(copy.sandbox.sandboxId, "cat number")).toBe(number);
