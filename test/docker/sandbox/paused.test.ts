@@ -18,7 +18,7 @@ sandboxTest(
       return found && { ...found, paused: found.paused && ++asked > 3 };
     };
     await unpauseSandbox(sandbox);
-    expect(await inspect(sandbox.containerId)).toMatchObject({ running: true, paused: false });
+    await expect.poll(() => inspect(sandbox.containerId)).toMatchObject({ running: true, paused: false });
     expect((await sandbox.exec(["echo", "on"])).stdout).toBe("on\n");
     // One that runs anyway.
     await unpauseSandbox(sandbox);
@@ -36,9 +36,13 @@ sandboxTest(
     const pausing = pauseSandbox(sandbox);
     await engine.unpauseContainer(containerId);
     await pausing;
-    expect(await engine.inspectContainer(containerId)).toMatchObject({ running: true, paused: true });
+    await expect
+      .poll(() => engine.inspectContainer(containerId))
+      .toMatchObject({ running: true, paused: true });
     await pauseSandbox(sandbox);
-    expect(await engine.inspectContainer(containerId)).toMatchObject({ running: true, paused: true });
+    await expect
+      .poll(() => engine.inspectContainer(containerId))
+      .toMatchObject({ running: true, paused: true });
     await engine.unpauseContainer(containerId);
   },
 );
