@@ -28,8 +28,8 @@ export class CopiedText {
   };
 
   /**
-   * "1204 of 40000 files, about 40 s left". Where nothing can be counted, what is waited for, if that is known, and the given time.
-   * `now` is of `performance.now()`.
+   * How far the copy is, such as "1204 of 40000 files, about 40 s left". While nothing can be counted, it is the elapsed time that the caller
+   * gives, after what is waited for if that is known. `now` is a time of `performance.now()`.
    */
   at(now: number, elapsed = ""): string | null {
     if (this.#copied === null) return elapsed || null;

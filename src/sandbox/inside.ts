@@ -78,7 +78,10 @@ export async function unpauseSandbox(sandbox: Sandbox): Promise<void> {
   });
 }
 
-/** Docker notes each pause, and each end of one, a second time when its runtime tells of it. If the next one was quicker, a container counts for a moment as what it was before. */
+/**
+ * Docker notes that a container is paused, or runs again, when it has done that, and once more when the runtime reports it. A report that comes after
+ * the next change makes the noted state wrong, until that change is reported as well.
+ */
 const SETTLED_WITHIN_MS = 3000;
 const LOOK_AGAIN_MS = 50;
 

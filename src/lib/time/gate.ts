@@ -59,8 +59,8 @@ export async function someAtOnce<Item, Result>(
   { width, signal }: { width: number; signal?: AbortSignal | undefined },
 ): Promise<Result[]> {
   const results: Result[] = [];
-  // All take from the same one. Were there a caller of a gate for each item, every one would listen to the signal, and each
-  // further listener takes longer the more there are.
+  // A few workers take the items from one iterator. If each item waited at a gate instead, each would add a listener to the signal, and to add one
+  // takes longer the more there are.
   const left = items.entries();
   let failure: { error: unknown } | null = null;
   const work = async () => {

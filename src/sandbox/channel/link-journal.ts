@@ -300,7 +300,7 @@ export function recoverJournal(directory: string): RecoveredJournal | null {
   return {
     state,
     notes,
-    // What the next journal drops is still among the frames here.
+    // A copy, to which the next journal adds the output of the files that it removes. Here that output has been read, and is not lost.
     files: { segments, lost: structuredClone(lost) },
     historyOf: (channel) => ({
       totals: state.open.get(channel) ?? null,
@@ -389,7 +389,7 @@ interface Checkpoint {
   notes: Map<string, JournalNote>;
   /** Bytes of output by channel, of the files that were gone when it was written. */
   lost: Map<number, LostOutput>;
-  /** The number of the oldest file that was not gone. */
+  /** The number of the oldest file that counts. An earlier one may be left of a process that was killed before it removed it. */
   oldest: number;
 }
 

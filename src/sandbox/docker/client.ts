@@ -49,8 +49,8 @@ export interface Client {
   readonly apiVersion: string;
   /**
    * The engine's answer about itself (`/info`), if it was requested at the same time as its version. The request names no API version, because the
-   * engine's own is not known yet: each engine answers in its newest. The answer is used, because a second one takes several milliseconds of Docker,
-   * and hundreds of Podman on Debian: each time, Podman asks the package manager which packages its programs are from.
+   * engine's own is not known yet: each engine answers in its newest. It is not asked again, because Docker takes several milliseconds for each answer, and
+   * Podman on Debian hundreds: it asks the package manager each time which packages its programs are from.
    */
   readonly earlyInfo: Promise<unknown> | null;
   /**

@@ -47,7 +47,7 @@ export interface CommitRequest {
   records: readonly TreeRecord[];
   /** An abort has no effect once the runner has begun. */
   signal?: AbortSignal | undefined;
-  /** Called every while with how many of the contents have got their names, at least. */
+  /** Called several times a second with how many of the files are in their final places. It may be more. */
   onPlaced?: ((contents: number) => void) | undefined;
 }
 
